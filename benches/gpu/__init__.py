@@ -1,1 +1,1 @@
-"""Indexes, encoders and training on a GPU, beside the CPU of the same machine."""
+"""Indexes and encoders on a GPU, beside the CPU of the same machine."""

@@ -5,8 +5,7 @@ import multiprocessing
 import os
 import resource
 import time
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 
 import torch
@@ -16,30 +15,30 @@ from torch.nn.functional import cross_entropy
 from benches.reporting import head, row
 from training.geometries import build as geometry
 from training.losses import build
-from training.losses.plain import draw_places, repeated_hard
 from training.tiled_loss import FeaturePair, tiled_loss
 
+PLAIN = "InfoNCE, torch cross_entropy"
 VIEWS, CAPTIONS = 6, 5
+CALLS = 10  # of a loss in a turn
 ITEMS = 70  # the papers' batch: 420 views, 350 captions
 LARGE = (4096, 16384)  # rows of the square batches
 BLOCK = 256  # rows at once in the tiled version
 
 
-def run(args: argparse.Namespace) -> int:
+def measure_losses(args: argparse.Namespace) -> Iterator[str]:
+    """The time of each loss on one thread, and the memory of one with and without the whole matrix."""
     torch.set_num_threads(1)
-    print(f"{ITEMS} items, {VIEWS * ITEMS} × {CAPTIONS * ITEMS} logits, one thread\n")
-    print(head("loss", "median ms", "× InfoNCE"))
-    times = time_losses(loss_versions(), args.repeats)
+    yield f"{ITEMS} items, {VIEWS * ITEMS} × {CAPTIONS * ITEMS} logits, one thread\n"
+    yield head("loss", "median ms", "× InfoNCE")
+    times = time_losses(loss_versions(), args.rounds)
     for name, seconds in times.items():
-        print(row(name, f"{1e3 * seconds:.2f}", f"{seconds / times['InfoNCE, torch cross_entropy']:.2f}"))
-    print("\n" + head("batch", "version", "peak MB", "seconds"))
+        yield row(name, f"{1e3 * seconds:.2f}", f"{seconds / times[PLAIN]:.2f}")
+    yield "\n" + head("batch", "version", "peak MB", "seconds")
     for rows in LARGE:
         for block in (0, BLOCK):
             peak, seconds = measure_in_process(rows, block)
             version = f"tiled, {block} rows" if block else "whole matrix"
-            name = f"Hard, p → ∞, {version}"
-            print(row(f"{rows} × {rows}", name, f"{peak:.0f}", f"{seconds:.1f}"), flush=True)
-    return 0
+            yield row(f"{rows} × {rows}", f"Hard, p → ∞, {version}", f"{peak:.0f}", f"{seconds:.1f}")
 
 
 def loss_versions() -> Mapping[str, Callable[[Tensor], Tensor]]:
@@ -51,38 +50,30 @@ def loss_versions() -> Mapping[str, Callable[[Tensor], Tensor]]:
     def ours(name: str, **params: int) -> Callable[[Tensor], Tensor]:
         return lambda logits: build(name, **params)(logits, rows, columns, teacher)
 
-    def repeated(draws: int, logits: Tensor) -> Tensor:
-        there = repeated_hard(logits, rows, columns, draw_places(rows, columns, draws * CAPTIONS))
-        return (there + repeated_hard(logits.T, columns, rows, draw_places(columns, rows, draws * VIEWS))) / 2
-
     right = torch.arange(len(rows)) % CAPTIONS + rows * CAPTIONS
     left = torch.arange(len(columns)) % VIEWS + columns * VIEWS
     return {
-        "InfoNCE, torch cross_entropy": lambda s: (cross_entropy(s, right) + cross_entropy(s.T, left)) / 2,
+        PLAIN: lambda s: (cross_entropy(s, right) + cross_entropy(s.T, left)) / 2,
         "InfoNCE": ours("infonce"),
-        "Hard, p = 1": ours("hard", draws=1, per_positive=0),
-        "Hard, p = N": ours("hard", draws=1),
         "Hard, p = 10 N (50 and 60)": ours("hard", draws=10),
         "Hard, p → ∞": ours("hard"),
         "MFH, even": ours("mfh_even"),
-        "Sigmoid": ours("sigmoid"),
         "MFH (hard + soft), p = 10 N": ours("mfh", draws=10),
         "MFH (hard + soft), p → ∞": ours("mfh"),
-        "Hard as in the paper, p = N, repeated": partial(repeated, 1),
-        "Hard as in the paper, p = 10 N, repeated": partial(repeated, 10),
     }
 
 
-def time_losses(losses: Mapping[str, Callable[[Tensor], Tensor]], repeats: int) -> dict[str, float]:
-    """Median processor seconds of forward and backward on one thread, in turns."""
+def time_losses(losses: Mapping[str, Callable[[Tensor], Tensor]], rounds: int) -> dict[str, float]:
+    """Median processor seconds of forward and backward on one thread, some calls of each in turn."""
     times: dict[str, list[float]] = {name: [] for name in losses}
     start = torch.randn(VIEWS * ITEMS, CAPTIONS * ITEMS) * 10
-    for _ in range(repeats):
+    for _ in range(rounds):
         for name, loss in losses.items():
-            logits = start.clone().requires_grad_()
+            many = [start.clone().requires_grad_() for _ in range(CALLS)]
             began = time.process_time()
-            loss(logits).backward()
-            times[name].append(time.process_time() - began)
+            for logits in many:
+                loss(logits).backward()
+            times[name].append((time.process_time() - began) / CALLS)
     return {name: median(seconds) for name, seconds in times.items()}
 
 

@@ -24,9 +24,7 @@ settings.load_profile("fixed")
 LONGEST = (
     "tests/examples/test_examples.py",
     "tests/drills/test_one_machine.py",
-    "tests/training/test_rehearsal.py",
     "tests/training/test_improve_doc.py",
-    "tests/training/test_bench_shapes.py",
     "tests/index/test_shape_ranking.py",
     "tests/index/test_cells.py",
 )

@@ -23,7 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for report.json, .md and .html")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
     parser.add_argument("--probe", action="store_true", help="with --label: linear probe, from train and val")
-    parser.add_argument("--ablation", type=Path, metavar="RESULTS", help="results.jsonl of an ablation")
     parser.add_argument("--calibrate", action="store_true", help="fit the bundle's confidence on these items")
     parser.add_argument("--key", help="API key of the service")
 

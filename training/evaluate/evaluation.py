@@ -12,7 +12,7 @@ from multifold.bundle.bundle import file_hash
 from multifold.client.client import Client
 from multifold.errors import MultifoldError, needs_extra
 from multifold.manifest import ManifestEntry
-from training.evaluate import ablation, calibrate, classification, examples, protocols, report, service
+from training.evaluate import calibrate, classification, examples, protocols, report, service
 from training.evaluate.protocols import Protocol
 from training.evaluate.report import ReportSection, report_sections
 from training.evaluate.subject import encode_test_set, open_evaluated
@@ -31,7 +31,6 @@ def evaluate(args: argparse.Namespace) -> None:
     if not (entries := entries[: args.items]):
         raise MultifoldError(f"{args.manifest} has no such item")
     protocol = protocols.find_protocol(args.protocol)
-    further = ablation.ablation_sections(args.ablation)
     print(f"measuring {args.encoder} on {len(entries):,} items, protocol {args.protocol}", flush=True)
     differences = protocols.gallery_differences(protocol, entries)
     numbers = {
@@ -52,12 +51,12 @@ def evaluate(args: argparse.Namespace) -> None:
         raise MultifoldError("--probe learns from train and val: name another --split, a --label, no service")
     measure = _measure_service if by_service else _measure_encoder
     measured, pictures = measure(args, protocol, entries)
-    _write(args.out, numbers | measured, [*pictures, *further])
+    _write(args.out, numbers | measured, pictures)
 
 
 def repeat_command(args: argparse.Namespace) -> str:
     """The command line that repeats this measurement."""
-    left_out = {"encoder", "manifest", "out", "cache", "key", "ablation"}
+    left_out = {"encoder", "manifest", "out", "cache", "key"}
     options = [
         word
         for name, value in vars(args).items()
@@ -116,10 +115,10 @@ def _measure_encoder(
     return measured, pictures
 
 
-def _write(out: Path | None, numbers: dict[str, Any], further: list[ReportSection]) -> None:
+def _write(out: Path | None, numbers: dict[str, Any], pictures: list[ReportSection]) -> None:
     encoder = numbers["encoder"]
     title = f"{encoder.get('bundle') or encoder.get('recipe')} on {numbers['data']['manifest']}"
-    sections = report_sections(numbers, further)
+    sections = report_sections(numbers, pictures)
     markdown = report.report_markdown(title, sections)
     print(markdown)
     if out is None:

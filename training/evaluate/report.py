@@ -104,8 +104,8 @@ SHOWN_THRESHOLDS = (0.1, 0.3, 0.5)
 LEAST_HITS = 20  # hits for a point of the diagram
 
 
-def report_sections(measured: Measured, further: Sequence[ReportSection] = ()) -> list[ReportSection]:
-    """All sections in order; `further` are sections of others: pictures, an ablation."""
+def report_sections(measured: Measured, pictures: Sequence[ReportSection] = ()) -> list[ReportSection]:
+    """All sections in order, with those that others made of pictures."""
     sections = [_retrieval(measured)]
     if any("categories" in one for _, _, one in _rows(measured)):
         sections.append(_categories(measured))
@@ -115,7 +115,7 @@ def report_sections(measured: Measured, further: Sequence[ReportSection] = ()) -
         sections.append(_calibration(measured))
     origin = [[key, value] for part in ("encoder", "data") for key, value in measured[part].items()]
     table = ReportTable(("", ""), [*origin, ["command", measured["command"]]])
-    return [*sections, *further, ReportSection("Where the numbers come from", [table])]
+    return [*sections, *pictures, ReportSection("Where the numbers come from", [table])]
 
 
 def _rows(measured: Measured) -> list[tuple[str, str, Measured]]:

@@ -1,13 +1,11 @@
 """`multifold eval`: a bundle and the service that runs it give the same numbers, and a report of them."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benches.learning import ablation
 from multifold.bundle import bundle as bundles
 from multifold.bundle import calibration, canary
 from multifold.bundle.encoder import Encoder
@@ -16,10 +14,7 @@ from multifold.manifest import ManifestEntry, read, write
 from tests import tiny
 from tests.app.house import box, house, png
 from tests.training.test_geometries_export import dressed
-from training.evaluate import ablation as ablated
-from training.evaluate.report import ReportTable
 from training.geometries import build
-from training.retrieval import directions
 
 COLOURS = ("red", "green", "blue", "yellow", "black")
 DIRECTIONS = {"text_to_shape", "shape_to_text", "text_to_image", "image_to_text", "image_to_shape"}
@@ -137,7 +132,6 @@ def test_what_cannot_be_measured_is_said(
         ([str(bundle), str(manifest), "--protocol", "mine"], "no protocol 'mine'"),
         ([str(bundle), str(manifest), "--split", "none"], "no such item"),
         ([str(bundle), str(manifest), "--probe", "--label", "dark"], "another --split"),
-        ([str(bundle), str(manifest), "--ablation", str(tmp_path / "none")], "no results"),
     ):
         assert main(["eval", *words]) == 2
         assert reason in capsys.readouterr().err
@@ -163,18 +157,6 @@ def test_a_probe_learns_from_the_other_splits(
     write(tmp_path / "all.jsonl", [entry for entry in entries if entry.split != "val"])
     assert main(["eval", str(bundle), str(tmp_path / "all.jsonl"), *words]) == 2
     assert "split 'val'" in capsys.readouterr().err
-
-
-def test_an_ablation_is_a_section_of_the_report(tmp_path: Path) -> None:
-    study, runs = next(iter(ablation.studies().items()))
-    hits = {name: {f"R@{k}": [1.0, 0.0] for k in ablated.CUTS} for name, _ in directions.STANDARD}
-    log = tmp_path / "results.jsonl"
-    log.write_text(json.dumps(asdict(ablated.AblationRun(study, next(iter(runs)), 0, 10, 1440, 7.0, hits))))
-    (section,) = ablated.ablation_sections(log)
-    (table,) = (part for part in section.parts if isinstance(part, ReportTable))
-    assert table.rows[0][:2] == [next(iter(runs)), "1"]
-    assert table.rows[0][-2:] == ["1,440", "7"]
-    assert ablated.ablation_sections(None) == []
 
 
 def test_a_calibration_changes_nothing_else_of_a_bundle(

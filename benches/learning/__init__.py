@@ -1,1 +1,0 @@
-"""Benchmarks of training: losses, the loop, ablations, every geometry, learning from feedback."""

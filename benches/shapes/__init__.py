@@ -1,1 +1,0 @@
-"""How a shape is known best: views, points, or both."""

@@ -31,9 +31,9 @@ LONGEST = 1.5  # seconds that a writer lives after its first change
 @dataclass
 class DurabilityTally:
     acknowledged: int = 0
-    unheard: int = 0  # changes found whole that nobody had heard of yet
+    unacknowledged: int = 0  # changes found complete, whose writer was killed before it said so
     lost: int = 0
-    resurrected: int = 0
+    returned: int = 0  # deleted items that are there
     index: int = 0  # indexes that disagree with the store
 
 
@@ -56,10 +56,17 @@ def run(args: argparse.Namespace) -> int:
             state, number = _examine(Path(folder), state, number, tally)
             tally.acknowledged += count
     print(
-        head("kills", "acknowledged", "whole, but unheard of", "lost", "resurrected", "indexes that disagree")
+        head(
+            "kills",
+            "acknowledged",
+            "complete, not acknowledged",
+            "lost",
+            "back again",
+            "indexes that disagree",
+        )
     )
-    print(row(args.rounds, tally.acknowledged, tally.unheard, tally.lost, tally.resurrected, tally.index))
-    return 1 if tally.lost + tally.resurrected + tally.index else 0
+    print(row(args.rounds, tally.acknowledged, tally.unacknowledged, tally.lost, tally.returned, tally.index))
+    return 1 if tally.lost + tally.returned + tally.index else 0
 
 
 def change_number(number: int) -> tuple[list[Item], list[str]]:
@@ -115,10 +122,10 @@ def _examine(
             {name: _content(item) for name, item in items.items()} for items in (actual, state, after)
         )
         if contents != expected and contents == following:
-            tally.unheard += 1
+            tally.unacknowledged += 1
             return after, number + 1
         tally.lost += sum(contents.get(name) != content for name, content in expected.items())
-        tally.resurrected += len(contents.keys() - expected.keys())
+        tally.returned += len(contents.keys() - expected.keys())
     return state, number
 
 

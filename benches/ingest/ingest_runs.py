@@ -64,8 +64,16 @@ class IngestRuns:
         seconds, cpu = time.monotonic() - started, _cpu() - before
         raw = json.loads(report.read_text())
         skipped = [one["name"] for one in raw["skipped"]]
-        lists = (raw["added"], raw["changed"], skipped, raw["passed_over"])
-        return IngestOutcome(*lists, raw["unchanged"], seconds, cpu, memory)
+        return IngestOutcome(
+            added=raw["added"],
+            changed=raw["changed"],
+            skipped=skipped,
+            passed_over=raw["passed_over"],
+            unchanged=raw["unchanged"],
+            seconds=seconds,
+            cpu=cpu,
+            memory=memory,
+        )
 
     def killed(self, name: str, items: int) -> None:
         with self._start(name, "files") as running:

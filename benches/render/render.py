@@ -49,9 +49,10 @@ def run(args: argparse.Namespace) -> int:
         os.environ.update(HEAP_SETTINGS)  # those of the workers that draw for us
         for name in tqdm(args.engines, "engines", file=sys.stderr):
             with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-                work = list(meshes.values()), args.rig, args.size, args.rounds
                 try:
-                    times = process.submit(time_engine, name, *work).result()
+                    times = process.submit(
+                        time_engine, name, list(meshes.values()), args.rig, args.size, args.rounds
+                    ).result()
                 except MultifoldError as error:
                     print(f"{name} is left out: {error}", file=sys.stderr)
                 else:

@@ -1,4 +1,4 @@
-"""The benchmark of ingestion: it sees every difference of two collections, and runs whole on a small heap."""
+"""Two collections are compared: no difference is overlooked."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -11,7 +11,6 @@ from benches.ingest.comparison import differences, is_close
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder, captions_of, pictures_of
-from multifold.cli import main
 from multifold.types import Item
 from tests.app.house import png
 
@@ -83,14 +82,3 @@ def test_last_bits_are_close_and_more_is_not() -> None:
     assert is_close(one, one + np.float32(1e-6))
     assert not is_close(one, one + np.float32(1e-4))
     assert not is_close(one * np.float32(1e-9), one * np.float32(1.1e-9))
-
-
-@pytest.mark.slow
-def test_an_ingest_survives_and_reports(bundle: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Killed and resumed like one clean run, the report, searches beside a service: it checks itself."""
-    given = ["--files", "600", "--sample", "40", "--beside", "120", "--broken", "0.1", "--workers", "1"]
-    assert main(["bench", "ingest", "--bundle", str(bundle), *given]) == 0
-    told = capsys.readouterr().out
-    assert "right to the file" in told
-    assert "hold the same: ids, payload, captions" in told
-    assert "none failed" in told

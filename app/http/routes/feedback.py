@@ -26,7 +26,7 @@ async def judge_hit(request: Request, runtime: CollectionDep) -> FeedbackEntry:
     body = await read_body(request, FeedbackBody, runtime.run)
     parts = parse_parts(body.query, runtime.service.settings.max_text)
     judgement = await runtime.run(lambda: recording.record_verdict(runtime.service, parts, body))
-    runtime.parent.telemetry.verdicts.add(runtime.service.name, body.verdict)
+    runtime.parent.telemetry.verdict(runtime.service.name, body.verdict)
     runtime.audit(f"feedback {body.verdict}", [body.item], 1)
     return _serialize(judgement, runtime.address)
 

@@ -62,5 +62,5 @@ async def _check(runtime: Runtime) -> None:
 @router.get("/metrics", response_class=Response, responses={**TEXT, **error_responses(429, 503)})
 async def get_metrics(runtime: CollectionDep) -> Response:
     """Requests, queues, batches, cache, collection and memory."""
-    text = await runtime.run(runtime.parent.telemetry.registry.text)
+    text = await runtime.run(runtime.parent.telemetry.text)
     return Response(text, media_type=MEDIA_TYPE)

@@ -1,5 +1,6 @@
-"""Spans of requests, told to whoever listens."""
+"""Spans of requests, for whoever has set up a provider or a collector."""
 
+import sys
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -7,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.operations import telemetry
-from app.operations.telemetry import Tracing
+from app.operations.tracing import ENDPOINT_VARIABLES, Tracing, open_tracing
 from tests.answering import answering
 from tests.app.house import House, box, house
 
@@ -26,7 +26,7 @@ def shop(tmp_path: Path, bundle: Path) -> Iterator[House]:
 
 @pytest.fixture
 def kept(shop: House) -> Any:  # noqa: ANN401 (of an optional library)
-    """What is told of the shop's requests."""
+    """The spans of the shop's requests."""
     provider, exporter = sdk.TracerProvider(), memory.InMemorySpanExporter()
     provider.add_span_processor(export.SimpleSpanProcessor(exporter))
     app: Any = shop.server.config.app
@@ -36,7 +36,7 @@ def kept(shop: House) -> Any:  # noqa: ANN401 (of an optional library)
 
 @pytest.fixture
 def unset(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in telemetry.ENDPOINT_VARIABLES:
+    for name in ENDPOINT_VARIABLES:
         monkeypatch.delenv(name, raising=False)
 
 
@@ -56,7 +56,7 @@ def test_a_search_is_a_span_with_its_steps(shop: House, kept: Any) -> None:  # n
     assert request.attributes["multifold.request_id"] == "mine"
 
 
-def test_a_write_is_drawn_and_made(shop: House, kept: Any) -> None:  # noqa: ANN401
+def test_a_write_has_a_span_for_drawing_and_encoding(shop: House, kept: Any) -> None:  # noqa: ANN401
     files = [("mesh", ("box.glb", box("red"), "model/gltf-binary"))]
     assert shop.client.put("/v1/items/a", files=files).status_code == 200
     shop.settle()
@@ -64,7 +64,7 @@ def test_a_write_is_drawn_and_made(shop: House, kept: Any) -> None:  # noqa: ANN
     assert names == ["draw", "make", "PUT /v1/items/{item_id:path}"]
 
 
-def test_refusals_are_told_and_are_no_fault_of_ours(shop: House, kept: Any) -> None:  # noqa: ANN401
+def test_a_refusal_is_no_error_of_the_span(shop: House, kept: Any) -> None:  # noqa: ANN401
     assert shop.client.post("/v1/search", json={}).status_code == 422
     shop.settle()
     (span,) = kept.get_finished_spans()
@@ -72,10 +72,10 @@ def test_refusals_are_told_and_are_no_fault_of_ours(shop: House, kept: Any) -> N
     assert span.status.is_ok or span.status.is_unset
 
 
-def test_nobody_listens_unless_told(unset: None) -> None:
-    quiet = telemetry.open_tracing()
-    assert quiet._tracer is None
-    with quiet.request("GET", {}, "x") as answered, quiet.span("encode", clues=1):
+def test_without_a_provider_nothing_is_made(unset: None) -> None:
+    quiet = open_tracing()
+    with quiet.request("GET", {}, "x") as answered, quiet.span("encode", clues=1) as span:
+        assert span is None
         answered("/v1/info", 200)
     quiet.close()
 
@@ -92,23 +92,21 @@ def test_spans_go_where_the_environment_says(unset: None, monkeypatch: pytest.Mo
     with answering(Collector) as port:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{port}")
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
-        told = telemetry.open_tracing()
-        with told.span("encode"):
+        tracing = open_tracing()
+        with tracing.span("encode"):
             pass
-        told.close()
+        tracing.close()
     ((path, body),) = received
     assert path == "/v1/traces"
     assert b"encode" in body
     assert b"multifold" in body
 
 
-def test_without_the_extra_it_says_what_to_install(
+def test_without_the_extra_a_warning_says_what_to_install(
     unset: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def missing() -> None:
-        raise ModuleNotFoundError(name="opentelemetry.sdk")
-
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://nowhere:4318")
-    monkeypatch.setattr(telemetry, "_otlp_provider", missing)
-    assert telemetry.open_tracing()._tracer is None
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with open_tracing().span("encode") as span:
+        assert span is None
     assert "multifold[otel]" in caplog.text

@@ -1,0 +1,198 @@
+"""The metrics of a service: their names and labels are a contract, and they count what happens."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.operations.telemetry import SECOND_BUCKETS, SIZE_BUCKETS, rate_match
+from multifold.bundle import bundle as bundles
+from multifold.types import Hit, Observation
+from tests import tiny
+from tests.app.house import House, house
+from tests.index.things import feature
+from tests.waiting import until
+
+METRICS = {  # the kind and the labels of each
+    "multifold_answers": ("counter", {"collection", "match"}),
+    "multifold_batch_size": ("histogram", {"work"}),
+    "multifold_cache_requests": ("counter", {"result"}),
+    "multifold_cache_size": ("gauge", set()),
+    "multifold_cpu_seconds": ("counter", set()),
+    "multifold_damaged_observations": ("gauge", {"collection"}),
+    "multifold_disk_bytes": ("gauge", set()),
+    "multifold_disk_free_bytes": ("gauge", set()),
+    "multifold_feedback": ("counter", {"collection", "verdict"}),
+    "multifold_index_bytes": ("gauge", {"collection", "side", "kind"}),
+    "multifold_index_disk_read_bytes": ("counter", {"collection", "side", "kind"}),
+    "multifold_index_file_bytes": ("gauge", {"collection", "side", "kind"}),
+    "multifold_index_reads": ("counter", {"collection", "side", "kind"}),
+    "multifold_index_recall": ("gauge", {"collection", "side", "kind"}),
+    "multifold_index_rows": ("gauge", {"collection", "side", "kind"}),
+    "multifold_index_rows_read": ("counter", {"collection", "side", "kind"}),
+    "multifold_index_sealed_rows": ("gauge", {"collection", "side", "kind"}),
+    "multifold_index_served_answers": ("gauge", {"collection", "side", "kind"}),
+    "multifold_index_served_recall": ("gauge", {"collection", "side", "kind"}),
+    "multifold_info": ("gauge", {"collection", "version", "bundle", "vector_id"}),
+    "multifold_items": ("gauge", {"collection"}),
+    "multifold_key_requests": ("counter", {"key"}),
+    "multifold_key_work_seconds": ("counter", {"key", "work"}),
+    "multifold_observations": ("gauge", {"collection", "kind"}),
+    "multifold_probe_recall": ("gauge", {"collection"}),
+    "multifold_probe_sound": ("gauge", {"collection"}),
+    "multifold_probe_time_seconds": ("gauge", {"collection"}),
+    "multifold_queue_room": ("gauge", set()),
+    "multifold_queue_waiting": ("gauge", {"work"}),
+    "multifold_repaired_observations": ("gauge", {"collection"}),
+    "multifold_request_seconds": ("histogram", {"route"}),
+    "multifold_requests": ("counter", {"method", "route", "status"}),
+    "multifold_resident_bytes": ("gauge", set()),
+    "multifold_version": ("gauge", {"collection"}),
+    "multifold_wait_seconds": ("histogram", {"work"}),
+    "multifold_work_seconds": ("histogram", {"work"}),
+}
+
+
+class Scrape:
+    """All metrics of a service at one moment."""
+
+    def __init__(self, shop: House) -> None:
+        response = shop.client.get("/metrics")
+        assert response.status_code == 200
+        assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+        self.families = {family.name: family for family in text_string_to_metric_families(response.text)}
+
+    def __call__(self, name: str, **labels: str) -> float | None:
+        """The value of one series; None if there is none."""
+        samples = (sample for family in self.families.values() for sample in family.samples)
+        return next((one.value for one in samples if (one.name, one.labels) == (name, labels)), None)
+
+    def count(self, name: str, **labels: str) -> float:
+        return self(name, **labels) or 0.0
+
+    def labels(self, family: str) -> list[set[str]]:
+        return [{*sample.labels} - {"le"} for sample in self.families[family].samples]
+
+    def buckets(self, family: str) -> set[float]:
+        return {float(one.labels["le"]) for one in self.families[family].samples if "le" in one.labels}
+
+
+def test_names_labels_and_buckets(shop: House) -> None:
+    shop.search(text="a red box")
+    shop.settle()
+    scrape = Scrape(shop)
+    assert {name: family.type for name, family in scrape.families.items()} == {
+        name: kind for name, (kind, _) in METRICS.items()
+    }
+    for name, (_, labels) in METRICS.items():
+        assert all(of_sample == labels for of_sample in scrape.labels(name)), name
+    assert scrape.buckets("multifold_request_seconds") == {*SECOND_BUCKETS, float("inf")}
+    assert scrape.buckets("multifold_batch_size") == {*SIZE_BUCKETS, float("inf")}
+
+
+def test_requests_batches_cache_and_collection_are_counted(shop: House) -> None:
+    shop.search(text="a box nobody asked for before")
+    shop.settle()
+    before = Scrape(shop)
+    shop.search(text="a box nobody asked for before")
+    shop.search(text="")
+    shop.settle()
+    after = Scrape(shop)
+    for status in ("200", "422"):
+        labels = {"method": "POST", "route": "/v1/search", "status": status}
+        assert after("multifold_requests_total", **labels) == 1 + before.count(
+            "multifold_requests_total", **labels
+        )
+    hits = before.count("multifold_cache_requests_total", result="hit")
+    assert after("multifold_cache_requests_total", result="hit") == hits + 1
+    assert after("multifold_items", collection="main") == 4
+    assert after("multifold_version", collection="main") == shop.service.collection.version
+    for work in ("text", "image", "search", "draw", "decode", "items"):
+        assert after("multifold_queue_waiting", work=work) is not None
+    assert after.count("multifold_work_seconds_count", work="text") >= 1
+    assert after.count("multifold_batch_size_bucket", work="search", le="+Inf") >= 2
+    assert after.count("multifold_resident_bytes") > 1e7
+    shapes = {"collection": "main", "side": "shape", "kind": "pooled"}
+    assert after("multifold_index_rows", **shapes) == 4
+    assert after("multifold_index_sealed_rows", **shapes) == 0
+    assert after("multifold_index_recall", **shapes) == 1
+    matches = {"collection": "main", "match": "unknown"}
+    assert (
+        after.count("multifold_answers_total", **matches)
+        == before.count("multifold_answers_total", **matches) + 1
+    )
+
+
+def test_unknown_addresses_and_methods_make_no_new_labels(shop: House) -> None:
+    for number in range(3):
+        shop.client.get(f"/nothing-{number}")
+        shop.client.request(f"X{number}", "/v1/search")
+    text = shop.client.get("/metrics").text
+    assert "nothing-" not in text
+    assert 'method="X' not in text
+
+
+def test_a_named_collection_is_counted_under_its_route(shop: House) -> None:
+    for path in ("main/info", "nothing/info", "main/items/none", "nothing/nowhere"):
+        shop.client.get(f"/v1/collections/{path}")
+    shop.settle()
+    scrape = Scrape(shop)
+
+    def requests(route: str, status: str) -> float | None:
+        route = f"/v1/collections/{{collection}}/{route}"
+        return scrape("multifold_requests_total", method="GET", route=route, status=status)
+
+    assert requests("info", "200") == 1
+    assert requests("info", "404") == 1
+    assert requests("items/{item_id:path}", "404") == 1
+    assert "nowhere" not in shop.client.get("/metrics").text
+
+
+def test_probes_are_shown(tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle, probe_every=0.1) as shop:
+        shop.put("red-box", "red")
+        for name in ("multifold_probe_recall", "multifold_probe_sound"):
+            until(lambda name=name: Scrape(shop)(name, collection="main") == 1, what=name)  # type: ignore[misc]
+
+
+def test_rescoring_is_timed(tmp_path: Path) -> None:
+    """With a bundle that is rescored; its similarity is the inner product again."""
+    description = tiny.build(tmp_path / "bundle")
+    nodes = [
+        helper.make_node("Unsqueeze", ["query", "last"], ["column"]),
+        helper.make_node("MatMul", ["candidates", "column"], ["products"]),
+        helper.make_node("Squeeze", ["products", "last"], ["scores"]),
+    ]
+    query = helper.make_tensor_value_info("query", TensorProto.FLOAT, ["q", tiny.FEATURE])
+    candidates = helper.make_tensor_value_info("candidates", TensorProto.FLOAT, ["q", "k", tiny.FEATURE])
+    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["q", "k"])
+    last = numpy_helper.from_array(np.array([2], np.int64), "last")
+    graph = helper.make_graph(nodes, "rescore", [query, candidates], [scores], [last])
+    opset = [helper.make_opsetid("", 17)]
+    onnx.save(
+        helper.make_model(graph, opset_imports=opset, ir_version=9), description.folder / "rescore.onnx"
+    )
+    bundles.save(description)
+    with house(tmp_path / "data", description.folder) as shop:
+        assert shop.put("red-box", "red").status_code == 200
+        before = Scrape(shop).count("multifold_work_seconds_count", work="rescore")
+        assert shop.best(text="a red box") == "red-box"
+        assert Scrape(shop).count("multifold_work_seconds_count", work="rescore") > before
+
+
+@pytest.mark.parametrize(
+    ("confidences", "rating"),
+    [
+        ([], "nothing"),
+        ([None], "unknown"),
+        ([0.1, 0.4], "poorly"),
+        ([0.1, 0.5], "well"),
+        ([None, 0.9], "well"),
+    ],
+)
+def test_answers_are_rated_by_their_best_hit(confidences: list[float | None], rating: str) -> None:
+    hits = [Hit("a", 1.0, "shape", Observation("view", 0, feature(1)), {}, one) for one in confidences]
+    assert rate_match(hits) == rating

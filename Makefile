@@ -139,5 +139,5 @@ clean:
 lock: .venv/pyvenv.cfg
 	@$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra cpu --extra serve --extra render \
-	  --extra fast --extra gl --extra ktx2 --extra cad --extra heif --extra parquet --extra bucket --extra cluster --extra lite --extra mcp --extra train --extra dev --no-header --no-annotate --quiet --upgrade \
+	  --extra fast --extra gl --extra ktx2 --extra cad --extra heif --extra parquet --extra bucket --extra cluster --extra lite --extra mcp --extra pull --extra train --extra dev --no-header --no-annotate --quiet --upgrade \
 	  | grep -vE '^(nvidia-|cuda-|triton|libcuvs|--|#)' > constraints.txt

@@ -13,21 +13,19 @@
 A text reader, such as potion-base-8M, becomes a part of the bundle that is named, or a folder of its own.
 The weights of a point encoder, such as openshape-b32, are fetched for `multifold export openshape:FILE`.
 NAME is one of the list, or a repository of the model hub in the layout of immich or of transformers.js.
-What a broken line has brought stays, and the next run goes on from there.
+A broken download goes on. Files that came whole stay for the next run.
 """
 
 import argparse
+import json
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from app.pull.catalogue import PublishedEncoder, candidates, find_published_encoder, format_catalogue
 from app.pull.languages import flores_code
-from app.pull.lock import check_commit, lock_commit
 from app.pull.points import WEIGHTS_FILE, PublishedPoints, find_published_points, format_points
 from app.pull.published_files import VARIANTS, PublishedFiles, PullError, Variant, open_published_folder
 from app.pull.readers import (
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 8 * 10**9
 DOWNLOAD_SUFFIX = ".download"
 DESCRIPTION_FILE = "bundle.json"
+ORIGIN_FILE = "origin.json"  # of weights, beside them
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -145,7 +144,8 @@ def _pull_encoder(args: argparse.Namespace, name: str, folder: Path) -> None:
     entry = listed or PublishedEncoder(name, name)
     variant: Variant = args.variant or entry.variant
     downloads = folder.with_name(folder.name + DOWNLOAD_SUFFIX)
-    source = _fetch_source(args, entry, variant, downloads, lock=folder.parent)
+    former = _pulled_commit(folder / DESCRIPTION_FILE, entry.repository)
+    source = _fetch_source(args, entry, variant, downloads, former=former)
     print("wrapping the towers and comparing the bundle's answers with theirs …", flush=True)
     from app.pull.build import BundleRequest, build_bundle
 
@@ -153,7 +153,6 @@ def _pull_encoder(args: argparse.Namespace, name: str, folder: Path) -> None:
     prefixes = _numbers(args.prefixes)
     request = BundleRequest(name.split("/")[-1], about, variant, args.rig, args.language, prefixes)
     bundle = build_bundle(source, folder, request)
-    _keep_commit(source, entry.repository, folder.parent)
     shutil.rmtree(downloads, ignore_errors=True)
     licence, image, text = bundle.provenance["licence"], bundle.image, bundle.text
     print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {folder}")
@@ -186,19 +185,26 @@ def _pull_reader(args: argparse.Namespace, entry: PublishedReader) -> int:
 def _pull_points(args: argparse.Namespace, entry: PublishedPoints) -> int:
     """Fetch the weights of a point encoder; `multifold export`, which has torch, adds them to a bundle."""
     folder = args.bundle or Path("weights") / entry.name
-    source = _fetch_source(args, entry, "fp32", folder, (WEIGHTS_FILE,), lock=folder.parent)
+    origin = folder / ORIGIN_FILE
+    former = _pulled_commit(origin, entry.repository)
+    source = _fetch_source(args, entry, "fp32", folder, (WEIGHTS_FILE,), former)
     weights = source.path(WEIGHTS_FILE)
-    _keep_commit(source, entry.repository, folder.parent)
+    if args.folder is None:
+        origin.write_text(json.dumps(dict(source.origin), indent=2) + "\n", encoding="utf-8")
     print(f"point encoder {entry.name}, in the space of OpenAI's CLIP {entry.clip}, in {weights}")
     print(f"  licence: {source.licence}; it learned in part from ShapeNet")
     print(f"part of a bundle: multifold export openshape:{weights} --beside BUNDLE")
     return 0
 
 
-def _keep_commit(source: PublishedFiles, repository: str, lock: Path) -> None:
-    """Note which commit the files are of, if they came from a hub."""
-    if (commit := source.origin.get("revision")) is not None:
-        lock_commit(lock, repository, commit)
+def _pulled_commit(description: Path, repository: str) -> str | None:
+    """The commit of a repository that a bundle, or weights, were pulled from before."""
+    try:
+        described = json.loads(description.read_text(encoding="utf-8"))
+        origin = described.get("provenance", {}).get("source", described)
+        return str(origin["revision"]) if origin["repository"] == repository else None
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        return None
 
 
 def _fetch_source(
@@ -207,18 +213,19 @@ def _fetch_source(
     variant: Variant,
     downloads: Path,
     wanted: Sequence[str] = (),
-    lock: Path | None = None,
+    former: str | None = None,
 ) -> PublishedFiles:
-    """The files from a folder or the hub. Without a revision, a commit that was pulled before stays."""
+    """The files from a folder or the hub. Without a revision, only those of a former commit are taken."""
     pins = entry.sha256 if args.revision in (None, entry.revision) else {}  # the list knows no other files
     licence = args.licence or entry.licence or None
     if args.folder is not None:
         return open_published_folder(args.folder, licence, pins)
-    from app.pull import hub
+    from app.pull import hub  # of an extra
 
     revision = args.revision or entry.revision or "main"
     print(f"fetching {entry.repository} at {revision}", flush=True)
-    request = hub.HubRequest(entry.repository, revision, variant, licence, args.most)
-    if lock is not None and args.revision is None and entry.revision is None:
-        request = replace(request, check=partial(check_commit, lock, entry.repository))
-    return hub.fetch_from_hub(request, downloads, pins, args.hub or hub.HUB_ADDRESS, wanted)
+    pinned = args.revision is not None or entry.revision is not None
+    request = hub.HubRequest(
+        entry.repository, revision, variant, licence, args.most, None if pinned else former
+    )
+    return hub.fetch_from_hub(request, downloads, pins, args.hub, wanted)

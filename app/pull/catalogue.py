@@ -2,7 +2,7 @@
 
 `sha256` holds the hashes that are known in advance; what is not pinned here is verified against the hub's own
 list and written into the bundle. None: not known. A commit that is not known is taken when the encoder is
-first pulled, and kept in a lock (lock.py).
+first pulled, and written into the bundle too: while it is there, another commit is refused.
 """
 
 from collections.abc import Mapping, Sequence

@@ -36,8 +36,8 @@ class PublishedFiles:
     pins: Mapping[str, str] = field(default_factory=dict)  # name -> sha256 that it must have
 
     def names(self) -> list[str]:
-        files = (path for path in self.folder.rglob("*") if path.is_file())
-        return sorted(path.relative_to(self.folder).as_posix() for path in files)
+        paths = (path.relative_to(self.folder) for path in self.folder.rglob("*") if path.is_file())
+        return sorted(path.as_posix() for path in paths if not path.parts[0].startswith("."))
 
     def path(self, name: str) -> Path:
         path = self.folder / name

@@ -1,15 +1,17 @@
 """`multifold pull` of point encoders: weights from a hub or a folder, for `multifold export openshape:`."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from app.pull import points
-from app.pull.lock import locked_commit
 from app.pull.points import PUBLISHED_POINTS, WEIGHTS_FILE, find_published_points
 from multifold.cli import main
 from tests.app.pull.hub import COMMIT, Hub, serving
+
+OTHER = "dead" + "0" * 36
 
 
 @pytest.fixture
@@ -40,7 +42,10 @@ def test_weights_come_from_a_hub(
     weights = target / WEIGHTS_FILE
     assert weights.read_bytes() == b"weights"
     assert f"multifold export openshape:{weights} --beside" in capsys.readouterr().out
-    assert locked_commit(target.parent, repository) == COMMIT
+    assert json.loads((target / "origin.json").read_text())["revision"] == COMMIT
+    with serving(Hub(folder, commit=OTHER)) as hub:
+        assert main(["pull", "openshape-b32", str(target), "--hub", hub.url]) == 2
+    assert f"is at {OTHER} now, and was pulled at {COMMIT} before" in capsys.readouterr().err
 
 
 def test_a_folder_without_weights_is_refused(

@@ -16,8 +16,10 @@ from app.settings import Settings
 from multifold.bundle import bundle as bundles
 from multifold.cli import main
 from tests.app.pull import published
-from tests.app.pull.hub import Hub, serving
+from tests.app.pull.hub import COMMIT, Hub, serving
 from tests.app.pull.test_towers import graphs, images_by_hand, pictures, texts_by_hand
+
+OTHER = "dead" + "0" * 36
 
 
 def test_the_list_is_told(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,6 +79,25 @@ def test_a_pulled_encoder_finds_what_the_published_towers_would(
         cosines = (images @ texts[0]) / np.linalg.norm(images, axis=1) / np.linalg.norm(texts[0])
         scores = [hit["score"] for hit in found["hits"]]
         np.testing.assert_allclose(scores, cosines[expected], atol=1e-5)
+
+
+def test_a_branch_that_moved_is_refused_until_it_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, bundle = published.clip(tmp_path / "published"), tmp_path / "bundles" / "tiny"
+    words = ["pull", "own/tiny", str(bundle)]
+    with serving(Hub(folder)) as hub:
+        assert main([*words, "--hub", hub.url]) == 0
+        assert main([*words, "--hub", hub.url]) == 0
+    before = bundles.load(bundle)
+    assert before.provenance["source"]["revision"] == COMMIT
+    with serving(Hub(folder, commit=OTHER)) as hub:
+        assert main([*words, "--hub", hub.url]) == 2
+        assert f"is at {OTHER} now, and was pulled at {COMMIT} before" in capsys.readouterr().err
+        assert hub.asked == []
+        assert bundles.load(bundle).bundle_id == before.bundle_id
+        assert main([*words, "--hub", hub.url, "--revision", OTHER]) == 0
+    assert bundles.load(bundle).provenance["source"]["revision"] == OTHER
 
 
 def test_a_folder_will_do_and_a_failure_keeps_the_old_bundle(

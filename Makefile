@@ -103,9 +103,15 @@ test-gpu: .venv-gpu/.test
 docker-test:
 	docker/test
 
-# What the environment is made of, as CycloneDX; images hold theirs in /srv/sbom.json.
-sbom: .venv/.serve
-	$(BIN)/python docker/sbom.py sbom.json
+# The tool that lists packages has an environment of its own, so that it lists none of its own.
+.venv-sbom/.tool: .venv/pyvenv.cfg constraints.txt
+	@$(PYTHON) -m venv .venv-sbom
+	@$(subst $(BIN),.venv-sbom/bin,$(PIP)) --quiet cyclonedx-bom
+	@touch $@
+
+# What .venv is made of, as CycloneDX; images hold theirs in /srv/sbom.json.
+sbom: .venv/.serve .venv-sbom/.tool
+	.venv-sbom/bin/python docker/sbom.py $(BIN)/python sbom.json
 
 # The pictures of the README. Needs chromium and chromedriver.
 pictures: .venv/.test demo-collection
@@ -133,7 +139,7 @@ demo: .venv/.test runs/fresh/manifest.jsonl
 	$(BIN)/multifold reader --manifest runs/cache/furniture-12000-0/manifest.jsonl --split train --bundle bundles/furniture
 
 clean:
-	rm -rf .venv .venv-gpu data/demo runs dist
+	rm -rf .venv .venv-gpu .venv-sbom data/demo runs dist
 
 # NVIDIA's own packages are pinned by torch, faiss and onnxruntime, which disagree: they stay out of the lock.
 lock: .venv/pyvenv.cfg

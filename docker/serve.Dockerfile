@@ -15,7 +15,9 @@ RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca \
     && python3 -m venv /opt/venv \
     && /opt/venv/bin/pip install --quiet "pip==${PIP_VERSION}" \
     && /opt/venv/bin/pip install --quiet --constraint constraints.txt --editable ".[${EXTRAS}]" \
-    && /opt/venv/bin/pip uninstall --quiet --yes pip setuptools
+    && /opt/venv/bin/pip uninstall --quiet --yes pip setuptools \
+    && python3 -m venv /opt/sbom \
+    && /opt/sbom/bin/pip install --quiet --constraint constraints.txt cyclonedx-bom
 COPY multifold multifold
 COPY index index
 COPY renderers renderers
@@ -23,10 +25,10 @@ COPY training training
 COPY app app
 COPY bundles bundles
 COPY LICENSE THIRD_PARTY.md ./
-COPY --chmod=755 docker/start docker/health.py docker/sbom.py docker/
+COPY --chmod=755 docker/start docker/health.py docker/
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash multifold index renderers training app
 
-FROM ${BASE}
+FROM ${BASE} AS system
 ARG PACKAGES=""
 # hadolint ignore=DL3008
 RUN if [ -n "${PACKAGES}" ]; then \
@@ -34,9 +36,18 @@ RUN if [ -n "${PACKAGES}" ]; then \
     fi \
     && useradd --uid 10001 --home-dir /tmp --no-create-home --shell /usr/sbin/nologin multifold \
     && install --directory --owner multifold --group multifold --mode 750 /data /bundles
+
+# What the image is made of; the tool that lists it is not part of it.
+FROM system AS sbom
+COPY --from=build /opt /opt
+COPY pyproject.toml /srv/
+COPY docker/sbom.py /srv/docker/
+RUN /opt/sbom/bin/python /srv/docker/sbom.py /opt/venv/bin/python /srv/sbom.json
+
+FROM system
 COPY --from=build /opt/venv /opt/venv
 COPY --from=build /srv /srv
-RUN /opt/venv/bin/python /srv/docker/sbom.py /srv/sbom.json
+COPY --from=sbom /srv/sbom.json /srv/
 # NVIDIA_*: read by NVIDIA's container runtime alone; graphics is what EGL needs.
 ENV PATH=/opt/venv/bin:$PATH \
     PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 \

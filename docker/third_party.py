@@ -1,18 +1,18 @@
 """Write the tables of THIRD_PARTY.md: the Python packages of the images, with their licences.
 
-`make third-party` runs it where everything is installed. It follows the extras that the Dockerfiles name.
+`make third-party` runs it where everything is installed. It follows the extras that the Dockerfiles name;
+the licences are what pip-licenses reads in the metadata of packages.
 """
 
+import json
 import re
+import subprocess
 import sys
-from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
-
-sys.path.insert(0, str(Path(__file__).parent))
-import sbom
+from packaging.utils import canonicalize_name
 
 HOUSE = Path(__file__).resolve().parents[1]
 BEGIN, END = "<!-- generated: make third-party -->\n", "<!-- end -->\n"
@@ -39,7 +39,7 @@ def _extras(file: str) -> frozenset[str]:
     return frozenset(extra for value in values for extra in value.split(","))
 
 
-def packages(extras: frozenset[str]) -> Iterator[str]:
+def packages(extras: frozenset[str]) -> list[str]:
     """The names of all packages that these extras install."""
     queue, extras_of = [("multifold", extras)], dict[str, frozenset[str]]()
     while queue:
@@ -55,29 +55,35 @@ def packages(extras: frozenset[str]) -> Iterator[str]:
         for requirement in map(Requirement, requires):
             marker = requirement.marker
             if marker is None or any(marker.evaluate({"extra": extra}) for extra in (*extras_of[name], "")):
-                canonical = re.sub(r"[-_.]+", "-", requirement.name).lower()
-                queue.append((canonical, frozenset(requirement.extras)))
-    yield from sorted(name for name in extras_of.keys() - {"multifold"} if not PROPRIETARY.match(name))
+                queue.append((canonicalize_name(requirement.name), frozenset(requirement.extras)))
+    return sorted(name for name in extras_of.keys() - {"multifold"} if not PROPRIETARY.match(name))
 
 
-def licence(name: str) -> str:
-    """The licence that a package states, as SPDX where it names a common one."""
-    entries = sbom.licences(distribution(name))
-    names = [
-        str(entry["expression"] if "expression" in entry else entry["license"]["name"]) for entry in entries
-    ]
-    return NOT_IN_METADATA.get(name) or ", ".join(SPDX.get(each, each) for each in names)
+def licences() -> dict[str, str]:
+    """The licence of each installed package, as SPDX where it states a common one."""
+    command = [sys.executable, "-m", "piplicenses", "--format=json", "--from=mixed", "--with-system"]
+    listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)  # noqa: S603
+    found: dict[str, str] = {}
+    for package in listed:
+        names = package["License"].split("; ")
+        found[canonicalize_name(package["Name"])] = ", ".join(SPDX.get(name, name) for name in names)
+    return {**found, **NOT_IN_METADATA}
 
 
 def tables() -> str:
     """One table for the serving images, and one for what the training image adds."""
-    serving, training = (list(packages(extras)) for extras in image_extras())
+    serving, training = (packages(extras) for extras in image_extras())
     added = [name for name in training if name not in serving]
-    return _table("The serving images", serving) + "\n" + _table("Added by the training image", added)
+    known = licences()
+    return (
+        _table("The serving images", serving, known)
+        + "\n"
+        + _table("Added by the training image", added, known)
+    )
 
 
-def _table(title: str, names: list[str]) -> str:
-    rows = "".join(f"| {name} | {licence(name)} |\n" for name in names)
+def _table(title: str, names: list[str], known: dict[str, str]) -> str:
+    rows = "".join(f"| {name} | {known[name]} |\n" for name in names)
     return f"### {title}\n\n| package | licence |\n|---|---|\n{rows}"
 
 

@@ -1,40 +1,43 @@
-"""The list of what an image is made of."""
+"""The list of what an image is made of, and the page with licences."""
 
 import json
 import re
 import subprocess
 import sys
-from importlib.metadata import distributions
+import venv
 from pathlib import Path
+
+import pytest
 
 HOUSE = Path(__file__).resolve().parents[2]
 SBOM = HOUSE / "docker" / "sbom.py"
 
 
-def written(path: Path) -> bytes:
-    subprocess.run([sys.executable, SBOM, path], check=True)
+@pytest.fixture(scope="module")
+def interpreter(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of an environment that holds pip alone, or what Python puts beside it."""
+    folder = tmp_path_factory.mktemp("env")
+    venv.create(folder, with_pip=True)
+    return folder / "bin" / "python"
+
+
+def written(interpreter: Path, path: Path) -> bytes:
+    subprocess.run([sys.executable, SBOM, interpreter, path], check=True)
     return path.read_bytes()
 
 
-def test_everything_installed_is_listed_once_and_always_the_same(tmp_path: Path) -> None:
-    first = written(tmp_path / "a")
-    assert first == written(tmp_path / "b")
-    told = json.loads(first)
-    assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
-    assert told["metadata"]["component"]["name"] == "multifold"
-    parts = told["components"]
+def test_everything_installed_is_listed_once_and_always_the_same(interpreter: Path, tmp_path: Path) -> None:
+    first = written(interpreter, tmp_path / "a")
+    assert first == written(interpreter, tmp_path / "b")
+    document = json.loads(first)
+    assert (document["bomFormat"], document["specVersion"]) == ("CycloneDX", "1.6")
+    assert document["metadata"]["component"]["name"] == "multifold"
+    parts = document["components"]
     names = [part["bom-ref"] for part in parts]
     assert len(set(names)) == len(names)
-    by_name = {part["name"]: part for part in parts if part["purl"].startswith("pkg:pypi/")}
-    assert (
-        len(by_name) == len({one.metadata["Name"].lower().replace("_", "-") for one in distributions()}) - 1
-    )
-    assert by_name["numpy"]["licenses"]
-
-
-def test_it_goes_to_the_output_too(tmp_path: Path) -> None:
-    shown = subprocess.run([sys.executable, SBOM], capture_output=True, check=True).stdout
-    assert shown == written(tmp_path / "a")
+    ours = {part["name"]: part for part in parts if part["purl"].startswith("pkg:pypi/")}
+    assert ours.keys() - {"setuptools"} == {"pip"}
+    assert ours["pip"]["licenses"]
 
 
 def test_third_party_packages_are_listed_with_their_licences(tmp_path: Path) -> None:
@@ -42,7 +45,7 @@ def test_third_party_packages_are_listed_with_their_licences(tmp_path: Path) -> 
     written.write_bytes(page.read_bytes())
     subprocess.run([sys.executable, HOUSE / "docker" / "third_party.py", written], check=True)
     assert written.read_text() == page.read_text(), "stale: run `make third-party`"
-    assert not re.findall(r"^\| (\S+) \|  \|$", written.read_text(), re.MULTILINE), (
+    assert not re.findall(r"^\| (\S+) \| (UNKNOWN)? \|$", written.read_text(), re.MULTILINE), (
         "packages without a licence"
     )
 

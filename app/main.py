@@ -79,7 +79,7 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
     )
     errors.install_error_handlers(app)
     app.add_middleware(middleware.BodyLimit, limit=settings.max_body)
-    app.add_middleware(middleware.RequestTimeout, seconds=settings.patience)
+    app.add_middleware(middleware.RequestTimeout, seconds=settings.request_timeout)
     if keys := settings.known_keys():
         app.add_middleware(middleware.ApiKeyGuard, keys=keys, open_read=settings.open_read)
     else:

@@ -1,5 +1,6 @@
 """The settings of a service: by argument, by environment (MULTIFOLD_PORT=8001 …) or by a TOML file."""
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +17,13 @@ with needs_extra("serve"):
 
 MIB = 1024 * 1024
 DEMO_BUNDLE = Path("bundles/furniture")
+FORMER_NAMES = {  # of settings; accepted in version 0.1
+    "fetch": "fetch_hosts",
+    "patience": "request_timeout",
+    "probe_every": "probe_interval",
+    "roots": "in_place_folders",
+}
+log = logging.getLogger("multifold.app")
 FeedbackPolicy: TypeAlias = Literal["off", "verdicts", "text", "all"]
 
 
@@ -60,7 +68,7 @@ class Settings(BaseSettings):
     """Folder with more bundles, for collections with other encoders."""
     keep_files: bool = True
     """Whether uploaded meshes are kept, so that another encoder can render them again."""
-    roots: str = ""
+    in_place_folders: str = ""
     """Folders of this machine, separated by commas. Files below them are not copied by an ingest that goes
     through the service."""
     host: str = "127.0.0.1"
@@ -77,7 +85,7 @@ class Settings(BaseSettings):
     """Most searches, items or inputs in one request."""
     max_pixels: Annotated[int, Field(ge=64)] = 64_000_000
     """Most pixels of one picture."""
-    fetch: str = ""
+    fetch_hosts: str = ""
     """Hosts from which items may name files by URL, as `HOST` or `HOST:PORT`, separated by commas.
     `public` means every public host."""
     threads: Annotated[int, Field(ge=0)] = 0
@@ -92,7 +100,7 @@ class Settings(BaseSettings):
     """Threads that decode pictures of queries."""
     workers: Annotated[int, Field(ge=1)] = 4
     """Threads that read and write items."""
-    patience: Annotated[float, Field(gt=0)] = 60.0
+    request_timeout: Annotated[float, Field(gt=0)] = 60.0
     """Seconds after which a request is cancelled."""
     renderers: Annotated[int, Field(ge=1)] = 2
     """Processes that render uploaded meshes. Of two or more, one is left to meshes that are quick. The first
@@ -106,7 +114,7 @@ class Settings(BaseSettings):
     feedback: FeedbackPolicy = "text"
     """What feedback stores of a query: nothing (`verdicts`), texts and item ids (`text`), or also pictures
     and meshes (`all`). `off` refuses feedback."""
-    probe_every: Annotated[float, Field(ge=0)] = 300.0
+    probe_interval: Annotated[float, Field(ge=0)] = 300.0
     """Seconds between two measurements of drift. 0 turns them off."""
     log: Literal["errors", "all"] = "errors"
     """Requests that are logged as JSON on the error output."""
@@ -153,7 +161,8 @@ class Settings(BaseSettings):
 
     @property
     def spared(self) -> tuple[Path, ...]:
-        return tuple(Path(root).resolve() for root in split_list(self.roots))
+        """Folders whose files are not copied."""
+        return tuple(Path(folder).resolve() for folder in split_list(self.in_place_folders))
 
     @property
     def origins(self) -> list[str]:
@@ -179,9 +188,15 @@ def read_settings(arguments: Mapping[str, Any]) -> Settings:
     """Settings as given (None is not), else by the environment, else by the file MULTIFOLD_CONFIG."""
     given = {name: value for name, value in arguments.items() if value is not None}
     file = given.pop("config", None) or os.environ.get("MULTIFOLD_CONFIG")
-    in_environment = {name.upper().removeprefix("MULTIFOLD_") for name in os.environ}
-    in_file = read_toml(Path(file), "the settings", SettingsError) if file else {}
-    values = {name: value for name, value in in_file.items() if name.upper() not in in_environment}
+    environment = {
+        name.removeprefix("MULTIFOLD_").lower(): value
+        for name, value in os.environ.items()
+        if name.startswith("MULTIFOLD_")
+    }
+    in_file = _with_present_names(read_toml(Path(file), "the settings", SettingsError) if file else {})
+    former = {name: environment[name] for name in FORMER_NAMES.keys() & environment.keys()}
+    values = {**in_file, **_with_present_names(former)}  # pydantic reads the others from the environment
+    values = {name: value for name, value in values.items() if name not in environment}
     try:
         settings = Settings(**{**values, **given})
     except ValidationError as error:
@@ -194,3 +209,10 @@ def read_settings(arguments: Mapping[str, Any]) -> Settings:
             "run one, which batches requests and uses all cores"
         )
     return settings
+
+
+def _with_present_names(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by their present names; a former one is logged."""
+    for name in FORMER_NAMES.keys() & values.keys():
+        log.warning("the setting %s is now called %s; use the new name", name, FORMER_NAMES[name])
+    return {FORMER_NAMES.get(name, name): value for name, value in values.items()}

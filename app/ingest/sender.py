@@ -1,6 +1,6 @@
 """Sends items to the service that has the collection open, as uploads: it reads no path that a client names.
 
-With its setting `roots` it copies no file whose place is noted in the collection's folder.
+With its setting `in_place_folders` it copies no file whose place is noted in the collection's folder.
 """
 
 import time

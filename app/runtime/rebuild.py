@@ -68,7 +68,7 @@ async def run_rebuild(runtime: Runtime, job: JobRecord, progress: JobProgress) -
 
 def longest_request(runtime: Runtime) -> float:
     """Seconds after which every request that is under way now has ended."""
-    return runtime.collections.settings.patience
+    return runtime.collections.settings.request_timeout
 
 
 class CollectionCopier:

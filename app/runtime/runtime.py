@@ -298,11 +298,11 @@ class Runtime:
         watch = self.telemetry.watch
         self.quick = ThreadPool("quick", settings.workers, settings.queue, watch("items"))
         self.render_pool = RenderPool(settings.renderers, settings.queue, watch("draw"))
-        self.fetcher = FileFetcher(settings.fetch, settings.max_body)
+        self.fetcher = FileFetcher(settings.fetch_hosts, settings.max_body)
         self._query_encoders: dict[ObservationEncoder, QueryEncoder] = {}
         self._runtimes: dict[str, CollectionRuntime] = {}  # by the place of their collection
         self.jobs = JobRunner(collections.jobs, handlers(self), exclusive=not collections.shared)
-        self.drift = DriftMonitor(collections, settings.probe_every)
+        self.drift = DriftMonitor(collections, settings.probe_interval)
         self.follower = None if settings.folder is None else FolderFollower(collections, settings.folder)
         self.telemetry.show_drift(self.drift)
         self.telemetry.show_queues(self._waiting, settings.queue)

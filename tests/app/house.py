@@ -72,7 +72,7 @@ class House:
 @contextmanager
 def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa: ANN401 (any setting)
     """Open it, run it in a thread, close it. Its limits are those of a busy machine."""
-    limits: dict[str, Any] = {"patience": LONGEST, "render_seconds": LONGEST / 4} | changes
+    limits: dict[str, Any] = {"request_timeout": LONGEST, "render_seconds": LONGEST / 4} | changes
     settings = Settings(data=data, bundle=bundle, port=0, threads=1, **limits)
     with bind_port(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})

@@ -13,18 +13,18 @@ from app.settings import Settings
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Address": ("host", "port", "hosts", "cors"),
-    "Collections and encoders": ("folder", "data", "bundle", "bundles", "keep_files", "roots"),
+    "Collections and encoders": ("folder", "data", "bundle", "bundles", "keep_files", "in_place_folders"),
     "Shared stores": ("database", "connections", "bucket", "milvus", "milvus_token"),
-    "Access": ("keys", "keys_file", "open_read", "fetch"),
+    "Access": ("keys", "keys_file", "open_read", "fetch_hosts"),
     "Limits of a request": (
-        "max_body", "max_text", "max_files", "max_batch", "max_pixels", "patience", "render_seconds",
+        "max_body", "max_text", "max_files", "max_batch", "max_pixels", "request_timeout", "render_seconds",
     ),
     "Threads, processes and memory": (
         "threads", "batch", "queue", "cache", "decoders", "workers", "renderers",
         "index_memory",
     ),
     "Search": ("lexical", "lexical_weight"),
-    "Feedback and monitoring": ("feedback", "probe_every", "log"),
+    "Feedback and monitoring": ("feedback", "probe_interval", "log"),
 }  # fmt: skip
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"

@@ -69,7 +69,7 @@ def site() -> Iterator[Site]:
 @pytest.fixture
 def shelf(tmp_path: Path, bundle: Path, site: Site) -> Iterator[House]:
     """An empty collection whose service may ask that host."""
-    with house(tmp_path, bundle, fetch=f"assets.example, {site.host}", max_body=LARGEST) as opened:
+    with house(tmp_path, bundle, fetch_hosts=f"assets.example, {site.host}", max_body=LARGEST) as opened:
         yield opened
 
 
@@ -122,7 +122,7 @@ def test_public_means_neither_this_machine_nor_its_networks(tmp_path: Path, bund
         *(f"http://{host}:{port}/red.png" for host in ("127.0.0.1", "localhost", "example.com")),
         "https://user:secret@example.com/red.png",
     ]
-    with house(tmp_path, bundle, fetch="public") as shop:
+    with house(tmp_path, bundle, fetch_hosts="public") as shop:
         answer = write(shop, *({"id": f"i{n}", "images": [one]} for n, one in enumerate(inside)))
     codes = [entry["error"]["code"] for entry in answer["results"]]
     assert set(codes) <= {"url_refused", "url_failed"}  # some are no names that this machine's resolver knows

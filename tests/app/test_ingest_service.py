@@ -78,7 +78,7 @@ def test_files_below_a_services_roots_are_not_copied(root: Path, bundle: Path) -
     def blue(of: House) -> str:
         return str(of.client.get("/v1/items/deep%2Fblue").json()["files"][0]["url"])
 
-    with house(root.parent / "kept", bundle, roots=f"{root}, /nowhere") as near:
+    with house(root.parent / "kept", bundle, in_place_folders=f"{root}, /nowhere") as near:
         assert near.client.get("/v1/info").json()["in_place"]
         near.put("red", "red")  # the same bytes as a file that nobody has noted yet
         assert copies(root.parent / "kept") == {".webp", ".png", ".glb"}
@@ -87,7 +87,7 @@ def test_files_below_a_services_roots_are_not_copied(root: Path, bundle: Path) -
         (root / "deep" / "blue.glb").unlink()
         assert near.client.get(blue(near)).status_code == 503
     (root / "deep" / "blue.glb").write_bytes(box("blue"))
-    with house(root.parent / "far", bundle, roots=f"{root}-other") as far:
+    with house(root.parent / "far", bundle, in_place_folders=f"{root}-other") as far:
         assert ingest(far, root)["added"] == ["deep/blue", "red box"]
         assert copies(root.parent / "far") == {".webp", ".png", ".glb"}
         (root / "deep" / "blue.glb").unlink()

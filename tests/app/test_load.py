@@ -81,7 +81,7 @@ def test_a_full_queue_is_a_429_that_says_when_to_come_again(small: House, door: 
 def test_what_takes_too_long_is_given_up(
     tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with house(tmp_path, bundle, patience=1.5) as hasty:
+    with house(tmp_path, bundle, request_timeout=1.5) as hasty:
         files = {"texts": (None, "a red box")}
         until(lambda: hasty.client.put("/v1/items/a", files=files).status_code == 200)
         door = Door(monkeypatch)

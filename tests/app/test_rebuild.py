@@ -225,7 +225,7 @@ def test_what_makes_no_sense_is_refused(client: Client) -> None:
 def test_a_kill_while_it_moves_loses_nothing(
     tmp_path: Path, bundle: Path, others: Path, moment: float
 ) -> None:
-    told = {"MULTIFOLD_BUNDLES": str(others), "MULTIFOLD_PATIENCE": "12"}
+    told = {"MULTIFOLD_BUNDLES": str(others), "MULTIFOLD_REQUEST_TIMEOUT": "12"}
     with serve(tmp_path, bundle, **told) as one, one.client() as wire, Client(str(wire.base_url)) as client:
         for number in range(40):
             client.upsert(f"item-{number:02}", texts=[f"a red box {number}"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.operations.keys import find_key
-from app.settings import Settings, SettingsError, read_settings
+from app.settings import FORMER_NAMES, Settings, SettingsError, read_settings
 from tests.app.settings_page import PAGE, SECTIONS, settings_page
 
 
@@ -20,6 +20,22 @@ def test_arguments_go_before_environment_before_file_before_defaults(
     settings = read_settings({"port": 100})
     assert (settings.port, settings.max_text, settings.queue, settings.batch) == (100, 20, 3, 32)
     assert read_settings({"config": file}).log == "all"
+
+
+def test_former_names_are_accepted_and_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "multifold.toml"
+    file.write_text('patience = 7.0\nroots = "/srv"\nprobe_every = 9.0\n')
+    monkeypatch.setenv("MULTIFOLD_PROBE_EVERY", "5")
+    settings = read_settings({"config": file})
+    assert (settings.request_timeout, settings.probe_interval) == (7, 5)
+    assert settings.in_place_folders == "/srv"
+    for former, name in FORMER_NAMES.items():
+        named = f"the setting {former} is now called {name}" in caplog.text
+        assert named == (former != "fetch")
+    monkeypatch.setenv("MULTIFOLD_PROBE_INTERVAL", "4")
+    assert read_settings({"config": file}).probe_interval == 4
 
 
 @pytest.mark.parametrize("text", ["prot = 1", "port = 'x'", "port", "port = -1"])

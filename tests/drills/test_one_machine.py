@@ -158,7 +158,7 @@ def test_a_kill_in_the_middle_of_a_merge(tmp_path: Path, bundle: Path, port: int
 
 def test_a_kill_in_the_middle_of_a_bundle_flip(tmp_path: Path, bundle: Path, port: int, url: str) -> None:
     tiny.build(tmp_path / "others" / "second", seed=1, name="second")
-    told = {"MULTIFOLD_BUNDLES": str(tmp_path / "others"), "MULTIFOLD_PATIENCE": "10"}
+    told = {"MULTIFOLD_BUNDLES": str(tmp_path / "others"), "MULTIFOLD_REQUEST_TIMEOUT": "10"}
     data = tmp_path / "data"
     with started(data, bundle, port, **told) as first, Traffic(url) as traffic, Client(url) as client:
         furnish(url, 500)

@@ -50,7 +50,7 @@ def describe(service: CollectionService, folder: FolderStatus | None = None) -> 
         limits=_limits(service),
         keys=bool(service.settings.keys.get_secret_value() or service.settings.keys_file),
         feedback=service.settings.feedback != "off",
-        fetches=bool(service.settings.fetch),
+        fetches=bool(service.settings.fetch_hosts),
         in_place=bool(service.settings.spared),
         folder=folder,
     )
@@ -140,6 +140,6 @@ def _limits(service: CollectionService) -> LimitsSummary:
         mix=MAX_QUERY_PARTS,
         batch=settings.max_batch,
         waiting=settings.queue,
-        seconds=settings.patience,
+        seconds=settings.request_timeout,
         render_seconds=settings.render_seconds,
     )

@@ -152,7 +152,7 @@ def test_a_named_collection_is_counted_under_its_route(shop: House) -> None:
 
 
 def test_probes_are_shown(tmp_path: Path, bundle: Path) -> None:
-    with house(tmp_path, bundle, probe_every=0.1) as shop:
+    with house(tmp_path, bundle, probe_interval=0.1) as shop:
         shop.put("red-box", "red")
         for name in ("multifold_probe_recall", "multifold_probe_sound"):
             until(lambda name=name: Scrape(shop)(name, collection="main") == 1, what=name)  # type: ignore[misc]

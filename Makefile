@@ -30,9 +30,9 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 PARALLEL := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off --constraint constraints.txt
 # One line for each package, with its number and size, so that a first installation is not silent.
-SHOW = awk -v about=$(1) '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)( |$$)/ { split($$0, size, "("); n = split($$0, path, /[ \/]/); \
+SHOW = awk '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)( |$$)/ { split($$0, size, "("); n = split($$0, path, /[ \/]/); \
   for (i = 1; i <= n; i++) if (path[i] ~ /\.(whl|gz)$$/) file = path[i]; split(file, part, "-"); \
-  printf "  %3d of about %d  %s %s%s\n", ++count, about, part[1], part[2], (size[2] ~ /^[0-9]/ ? " (" size[2] : ""); fflush() } \
+  printf "  %3d  %s %s%s\n", ++count, part[1], part[2], (size[2] ~ /^[0-9]/ ? " (" size[2] : ""); fflush() } \
   /^Installing collected/ { print "  writing", NF - 3, "packages to .venv"; fflush() } /^ERROR|^WARNING/ { print; fflush() }'
 
 .PHONY: help serve check-serve demo-collection pull test test-slow test-gpu docker-test sbom third-party pictures lint demo lock clean
@@ -46,12 +46,12 @@ help:
 
 .venv/.serve: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what serving needs (no torch)"
-	@$(PIP) --editable '.[cpu,serve,render]' | $(call SHOW,48)
+	@$(PIP) --editable '.[cpu,serve,render]' | $(SHOW)
 	@touch $@
 
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(call SHOW,165)
+	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
 	@touch $@ .venv/.serve
 
 $(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
@@ -74,7 +74,7 @@ demo-collection: $(DEMO_DATA)/furniture/manifest.jsonl
 	$(BIN)/multifold ingest $(DEMO_DATA)/furniture/manifest.jsonl --data $(DEMO_DATA) --bundle $(BUNDLE)
 
 pull: .venv/.serve
-	@$(PIP) --editable '.[cpu,serve,render,pull]' | $(call SHOW,50)
+	@$(PIP) --editable '.[cpu,serve,render,pull]' | $(SHOW)
 	$(BIN)/multifold pull $(NAME) bundles/$(NAME)
 	$(if $(READER),$(BIN)/multifold pull $(READER) bundles/$(NAME))
 
@@ -91,7 +91,7 @@ test-slow: .venv/.test
 .venv-gpu/.test: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv --upgrade-deps .venv-gpu
 	@echo "installing what the tests need on a GPU (several GB)"
-	@$(subst $(BIN),.venv-gpu/bin,$(PIP)) --editable '.[gpu,serve,render,fast,gl,milvus,train,dev]' | $(call SHOW,165)
+	@$(subst $(BIN),.venv-gpu/bin,$(PIP)) --editable '.[gpu,serve,render,fast,gl,milvus,train,dev]' | $(SHOW)
 	@touch $@
 
 # FAISS, the encoder and training on CUDA; then views by EGL, which a GPU's driver draws where there is one.

@@ -1,4 +1,4 @@
-"""`multifold COMMAND`: finds the commands by entry point, so it imports no room but the one that is asked."""
+"""`multifold COMMAND`: finds commands by entry point, and imports only the one that is named."""
 
 import argparse
 import ast
@@ -15,8 +15,8 @@ from multifold.errors import MultifoldError
 GROUP = "multifold.commands"
 
 
-class MissingRoomError(MultifoldError):
-    """A command whose room the wheel does not hold."""
+class MissingPackageError(MultifoldError):
+    """A command whose package is not in the wheel."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,22 +56,22 @@ def run_command(
 
 
 def _load(point: EntryPoint) -> ModuleType:
-    room = point.module.split(".")[0]
-    if importlib.util.find_spec(room) is None:
-        raise MissingRoomError(
-            f"`multifold {point.name}` lives in the room '{room}', which the published wheel does not hold. "
-            "Clone the Multifold repository and run it there."
+    package = point.module.split(".")[0]
+    if importlib.util.find_spec(package) is None:
+        raise MissingPackageError(
+            f"`multifold {point.name}` needs the package '{package}', which is not in the wheel; "
+            "run it from a clone."
         )
     return importlib.import_module(point.module)
 
 
 def _summary(point: EntryPoint) -> str:
     """The first line of a command's docstring, read without importing it."""
-    room, *rest = point.module.split(".")
-    spec = importlib.util.find_spec(room)
+    package, *inner = point.module.split(".")
+    spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
-        return f"(room '{room}' is not installed)"
-    source = Path(spec.origin).parent.joinpath(*rest).with_suffix(".py")
+        return f"(needs the package '{package}', which is not in the wheel)"
+    source = Path(spec.origin).parent.joinpath(*inner).with_suffix(".py")
     if not source.is_file():
         return "(not in this version)"
     return (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").split("\n")[0]

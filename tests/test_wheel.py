@@ -1,4 +1,4 @@
-"""The published wheel holds the kernel, imports whole, and says where the rooms are to be had."""
+"""The published wheel holds the kernel, imports whole, and says where other packages are to be had."""
 
 import subprocess
 import sys
@@ -54,9 +54,9 @@ def test_every_module_imports_or_names_its_extra(python: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_missing_room_says_where_to_get_it(python: Path, tmp_path: Path) -> None:
+def test_a_missing_package_says_where_to_get_it(python: Path, tmp_path: Path) -> None:
     command = [str(python.parent / "multifold"), "train"]
     found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert found.returncode == 2
-    assert "room 'training'" in found.stderr
-    assert "Clone" in found.stderr
+    assert "needs the package 'training'" in found.stderr
+    assert "run it from a clone" in found.stderr

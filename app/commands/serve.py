@@ -19,7 +19,7 @@ from multifold.errors import MultifoldError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The commonest settings; the others by environment, MULTIFOLD_MAX_BODY=1000000 and so on, or by file."""
     add = parser.add_argument
-    add("--folder", type=Path, help="your own folder: its files are taken in, and their changes followed")
+    add("--folder", type=Path, help="your own folder: its files are ingested, and changes are followed")
     add("--data", type=Path, help="folder of the collection (default: data; data/NAME with --folder)")
     add("--bundle", type=Path, help="folder of the encoder (default: bundles/furniture)")
     add("--bundles", type=Path, help="folder of more bundles, for other collections")

@@ -56,27 +56,27 @@ with needs_extra("cluster"):
 
 @pytest.fixture(autouse=True)
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A room of our own with three commands, beside a room that is not installed."""
-    room = tmp_path / "greetings_room"
-    (room / "commands").mkdir(parents=True)
+    """A package of our own with three commands, beside one that is not installed."""
+    package = tmp_path / "greetings"
+    (package / "commands").mkdir(parents=True)
     for name, source in (("greet", GREET), ("fails", FAILS), ("needy", NEEDY)):
-        (room / "commands" / f"{name}.py").write_text(dedent(source).lstrip())
-    (room / "__init__.py").touch()
-    (room / "commands" / "__init__.py").touch()
+        (package / "commands" / f"{name}.py").write_text(dedent(source).lstrip())
+    (package / "__init__.py").touch()
+    (package / "commands" / "__init__.py").touch()
     points = [
         EntryPoint(name, f"{place}.commands.{name}", cli.GROUP)
         for place, name in (
-            ("greetings_room", "greet"),
-            ("greetings_room", "fails"),
-            ("greetings_room", "needy"),
-            ("greetings_room", "later"),
-            ("absent_room", "fly"),
+            ("greetings", "greet"),
+            ("greetings", "fails"),
+            ("greetings", "needy"),
+            ("greetings", "later"),
+            ("absent", "fly"),
         )
     ]
-    monkeypatch.syspath_prepend(room.parent)
+    monkeypatch.syspath_prepend(package.parent)
     monkeypatch.setattr(cli, "entry_points", lambda group: points)
     yield
-    for name in [name for name in sys.modules if name.startswith("greetings_room")]:
+    for name in [name for name in sys.modules if name.startswith("greetings")]:
         del sys.modules[name]
     importlib.invalidate_caches()
 
@@ -93,12 +93,12 @@ def test_help_lists_all_without_importing_any(words: list[str], capsys: pytest.C
     assert lines[0] == "usage: multifold COMMAND [-h] …"
     assert [line.split(maxsplit=1) for line in lines[2:]] == [
         ["fails", "Fail in the way that is asked for."],
-        ["fly", "(room 'absent_room' is not installed)"],
+        ["fly", "(needs the package 'absent', which is not in the wheel)"],
         ["greet", "Greet somebody."],
         ["later", "(not in this version)"],
         ["needy", "Need a library that is not there."],
     ]
-    assert not any(name.startswith("greetings_room.") for name in sys.modules)
+    assert not any(name.startswith("greetings.") for name in sys.modules)
 
 
 def test_help_of_a_command_is_its_docstring(capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,11 +113,10 @@ def test_an_unknown_command_is_named(capsys: pytest.CaptureFixture[str]) -> None
     assert error == "multifold: no command 'gret'; there are: fails, fly, greet, later, needy\n"
 
 
-def test_a_missing_room_says_where_to_get_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["fly"]) == 2
-    error = capsys.readouterr().err
-    assert "lives in the room 'absent_room'" in error
-    assert "Clone the Multifold repository" in error
+    sentence = "`multifold fly` needs the package 'absent', which is not in the wheel; run it from a clone."
+    assert capsys.readouterr().err == f"multifold: {sentence}\n"
 
 
 def test_a_missing_extra_is_named(capsys: pytest.CaptureFixture[str]) -> None:

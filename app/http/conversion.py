@@ -33,6 +33,7 @@ from app.settings import Settings
 from index.jobs import JobRecord
 from index.registry import DEFAULT
 from index.store import filters
+from index.store.blobs import BlobKey
 from index.store.filters import Filter
 from multifold.errors import MultifoldError
 from multifold.types import KIND_OF, Hit, Item, Observation, Side, Target
@@ -50,7 +51,6 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 PREFERRED_SIDES: tuple[Side, ...] = ("shape", "image", "text")  # of an item that is asked with
 PICTURE_FOLDERS = {"view": "views", "photo": "photos"}
 TAG_LENGTH = 12
-HASH_LENGTH = 64
 B = TypeVar("B", bound=BaseModel)
 
 
@@ -326,7 +326,7 @@ def serialize_item(item: Item, address: str) -> StoredItem:
         payload=dict(item.payload),
         observations=tuple(serialize_observation(item.id, one, address) for one in item.observations),
         files=tuple(
-            ItemFile(index, f"{files}/{index}?v={key[:TAG_LENGTH]}", key[HASH_LENGTH:].lstrip("."))
+            ItemFile(index, f"{files}/{index}?v={key[:TAG_LENGTH]}", BlobKey(key).suffix.lstrip("."))
             for index, key in enumerate(item.files)
         ),
         notes=item.notes,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
 from app.ingest.sources import find_mesh_in_place
-from index.store.blobs import Blobs, key_of
+from index.store.blobs import BlobKey, Blobs, key_of
 from multifold.errors import MultifoldError
 from multifold.types import Item
 from renderers.mesh.formats.mesh_file import digest_content
@@ -83,4 +83,4 @@ def _numbered(folder: str, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Names that sort in the order of the keys."""
     name, digits = folder.rpartition("/")[2], len(str(len(keys)))
     for number, key in enumerate(keys, 1):
-        yield f"{folder}/{name}{f'-{number:0{digits}}' if len(keys) > 1 else ''}{key[64:]}", key
+        yield f"{folder}/{name}{f'-{number:0{digits}}' if len(keys) > 1 else ''}{BlobKey(key).suffix}", key

@@ -26,7 +26,7 @@ from app.ingest.sources import IngestTask, ItemSource, ViewCache
 from app.ingest.thumbnails import write_thumbnail
 from app.settings import Settings
 from index.collection import Collection
-from index.store.blobs import Blobs, FolderBlobs, key_of
+from index.store.blobs import BlobKey, Blobs, FolderBlobs, key_of
 from multifold.bundle.encoder import Encoder, captions_of, pictures_of
 from multifold.bundle.preprocess import encode_webp, suffix_of
 from multifold.errors import MultifoldError
@@ -51,7 +51,7 @@ class DecodedPicture:
     """A photo or a view as the encoder takes it, and the key of its blob once that is stored."""
 
     pixels: Pixels
-    blob: Future[str]
+    blob: Future[BlobKey]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +110,7 @@ class OriginalFiles:
         self._new: list[tuple[str, Path]] = []
         self._lock = threading.Lock()
 
-    def put(self, data: bytes, suffix: str, path: Path | None = None) -> str:
+    def put(self, data: bytes, suffix: str, path: Path | None = None) -> BlobKey:
         """Keep bytes, which the file at `path` holds if there is one; their key."""
         if path is not None and self._places is not None:
             key = self.blobs.key(data, suffix)
@@ -130,7 +130,7 @@ class OriginalFiles:
         if self._places is not None:
             self._refer(list(zip(keys, files, strict=True)))
             return keys
-        return (self.blobs.put(files[0].read_bytes(), keys[0][64:]),) if len(files) == 1 else ()
+        return (self.blobs.put(files[0].read_bytes(), keys[0].suffix),) if len(files) == 1 else ()
 
     def move(self, task: IngestTask, stored: Item) -> tuple[str, ...]:
         """Note the present place of a stored item's originals; the keys of its mesh."""
@@ -188,7 +188,7 @@ class ItemPreparer:
 
     def _views(self, views: Views) -> Iterator[DecodedPicture]:
         put = self._originals.blobs.put
-        blobs = [self._disk.submit(put, encode_webp(Image.fromarray(view), 90), ".webp") for view in views]
+        blobs = [self._disk.submit(put, encode_webp(Image.fromarray(view)), ".webp") for view in views]
         return map(DecodedPicture, self._observer.look_at_views(views), blobs)
 
 

@@ -19,7 +19,7 @@ from app.encoding.observations import MeshPath
 from app.ingest.pipeline import PreparedItem
 from app.ingest.sources import ContentCache, FileStamp, IngestTask, SourceFolder, ViewCache, stamp_file
 from index.collection import Collection
-from index.store.blobs import Blobs, FolderBlobs
+from index.store.blobs import BlobKey, Blobs, FolderBlobs
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.files import folder
@@ -29,7 +29,6 @@ from multifold.types import Item
 from renderers.mesh.formats.mesh_file import EXTENSIONS, GLB_MAGIC
 
 PAGE_SIZE = 500
-HASH_LENGTH = 64
 
 
 @dataclass
@@ -75,7 +74,7 @@ def _is_unchanged(stored: Item, entry: ManifestEntry, cache: ViewCache, contents
         views = () if entry.mesh is None else cache.get(contents.of(entry.mesh).hash)
     except (MultifoldError, OSError):
         return False  # the pipeline reports why
-    stored_photos = tuple(key[:HASH_LENGTH] for key in stored.pictures("photo"))
+    stored_photos = tuple(BlobKey(key).hash for key in stored.pictures("photo"))
     return (stored.texts, stored_photos, stored.pictures("view")) == (entry.texts, photos, views)
 
 

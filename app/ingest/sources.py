@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from app.encoding.observations import MeshData, MeshPath
-from index.store.blobs import Blobs, FolderBlobs, key_of
+from index.store.blobs import BlobKey, Blobs, FolderBlobs, key_of
 from multifold.bundle.bundle import ViewSpec
 from multifold.durable import make_folder, write_file
 from multifold.errors import MultifoldError
@@ -205,7 +205,7 @@ def find_stored_mesh(blobs: Blobs, home: Path, item: Item) -> MeshData | MeshPat
     if mesh is not None:
         return mesh
     files = [blobs.get(key) for key in item.files]  # its error names one that is gone
-    kept = MeshData(files[0], item.files[0][64:]) if len(files) == 1 else None
+    kept = MeshData(files[0], BlobKey(item.files[0]).suffix) if len(files) == 1 else None
     return kept or find_original_mesh(home, item.payload)
 
 

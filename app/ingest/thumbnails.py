@@ -9,6 +9,7 @@ from multifold import durable
 from multifold.bundle.preprocess import decode, encode_webp
 
 LONGER_SIDE = 256  # pixels of the longer side
+QUALITY = 82  # of WebP
 FOLDER = "thumbnails"
 
 
@@ -22,7 +23,7 @@ def read_thumbnail(home: Path, blobs: Blobs, key: str, max_pixels: int) -> bytes
 def write_thumbnail(home: Path, key: str, picture: Image.Image) -> bytes:
     """Make it of a decoded picture, which becomes the small one."""
     picture.thumbnail((LONGER_SIDE, LONGER_SIDE), Image.Resampling.BICUBIC, reducing_gap=2.0)
-    path, made = _path(home, key), encode_webp(picture, 82)
+    path, made = _path(home, key), encode_webp(picture, QUALITY)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         durable.write_file(path, made)
@@ -32,4 +33,5 @@ def write_thumbnail(home: Path, key: str, picture: Image.Image) -> bytes:
 
 
 def _path(home: Path, key: str) -> Path:
-    return home / FOLDER / check_key(key)[:2] / f"{key[:64]}.webp"
+    checked = check_key(key)
+    return home / FOLDER / checked[:2] / f"{checked.hash}.webp"

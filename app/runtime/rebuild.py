@@ -22,6 +22,7 @@ from app.operations import probes
 from app.runtime.runtime import CollectionRuntime, Runtime
 from index.contracts import IndexPlan
 from index.jobs import JobProgress, JobRecord
+from index.store.blobs import BlobKey
 from index.store.feedback import Judgement
 from multifold.errors import MultifoldError
 from multifold.types import Item
@@ -133,7 +134,7 @@ class CollectionCopier:
         for judgement in page:
             for part in judgement.query:
                 if part.blob is not None:
-                    self._to.blobs.put(self._from.blobs.get(part.blob), part.blob[64:])
+                    self._to.blobs.put(self._from.blobs.get(part.blob), BlobKey(part.blob).suffix)
             self._to.judge(judgement)
 
     async def verify(self, *, some_missing: bool) -> None:
@@ -182,7 +183,7 @@ class CollectionCopier:
         adopt_originals(self._to.blobs, blobs, item)
         photos = tuple(map(blobs.get, item.pictures("photo")))
         source = ItemSource(item.id, item.texts, photos, payload=item.payload)
-        files = [MeshData(blobs.get(key), key[64:]) for key in item.files]
+        files = [MeshData(blobs.get(key), BlobKey(key).suffix) for key in item.files]
         return self._target.service.make(source, OriginalFiles(self._to.blobs, copy=False), drawn, files)
 
     def _render(self, item: Item, lane: RenderLane) -> RenderedMesh | None:

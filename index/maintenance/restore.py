@@ -27,7 +27,7 @@ from index.maintenance.snapshot import (
     named_blob_keys,
     stored_counts,
 )
-from index.store.blobs import BlobError, FolderBlobs
+from index.store.blobs import BlobError, BlobKey, FolderBlobs
 from index.store.checksums import find_damage
 from index.store.folder_locks import refuse_network
 from index.store.schema import VERSION, tables
@@ -116,7 +116,7 @@ def _check_encoder(contents: SnapshotHeader, path: Path, vector_id: str | None) 
 
 
 def _take_blob(member: ArchiveMember, blobs: FolderBlobs, path: Path) -> None:
-    key = member.name.rpartition("/")[2]
+    key = BlobKey(member.name.rpartition("/")[2])
     try:
         target = blobs.path(key)
     except BlobError:
@@ -124,7 +124,7 @@ def _take_blob(member: ArchiveMember, blobs: FolderBlobs, path: Path) -> None:
     if target is None or member.name != f"{BLOBS}{key[:2]}/{key}" or target.exists():
         raise ArchiveError(f"{path} is no snapshot: it holds {member.name!r}.")
     target.parent.mkdir(parents=True, exist_ok=True)
-    if _take(member, target) != key[:64]:
+    if _take(member, target) != key.hash:
         raise ArchiveError(f"{path} is damaged: the bytes of {member.name} do not match its name.")
 
 

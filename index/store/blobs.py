@@ -22,6 +22,20 @@ SUFFIX = re.compile(r"(\.[a-z0-9]{1,16})?")
 KEY = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,16})?")
 
 
+class BlobKey(str):
+    """The name of a blob: the sha256 of its bytes in hex, then a suffix such as '.png'."""
+
+    __slots__ = ()
+
+    @property
+    def hash(self) -> str:
+        return self[:64]
+
+    @property
+    def suffix(self) -> str:
+        return self[64:]
+
+
 class BlobError(MultifoldError):
     """A blob that is not there, is damaged, cannot be written, or has a name that no blob can have."""
 
@@ -38,27 +52,24 @@ class Blobs(ABC):
 
     home: Path
 
-    def put(self, data: bytes, suffix: str = "", *, copy: bool = True) -> str:
-        """Store bytes durably; their key is the sha256 in hex, then the suffix (such as '.png').
-
-        Without a copy if none is asked for, and a known file holds them in place.
-        """
+    def put(self, data: bytes, suffix: str = "", *, copy: bool = True) -> BlobKey:
+        """Store bytes durably. Without a copy if none is asked for, and a known file holds them in place."""
         key = self.key(data, suffix)
         if copy or self.in_place(key) is None:
             self.write(key, data)
         return key
 
     @staticmethod
-    def key(data: bytes, suffix: str = "") -> str:
+    def key(data: bytes, suffix: str = "") -> BlobKey:
         """What these bytes are called."""
         if not SUFFIX.fullmatch(suffix):
             raise BlobError(f"{suffix!r} is no suffix: a dot, then up to 16 small letters or digits")
-        return hashlib.sha256(data).hexdigest() + suffix
+        return BlobKey(hashlib.sha256(data).hexdigest() + suffix)
 
     def get(self, key: str) -> bytes:
         """The bytes of a key, checked against it."""
         data = self.read(check_key(key))
-        if hashlib.sha256(data).hexdigest() != key[:64]:
+        if hashlib.sha256(data).hexdigest() != BlobKey(key).hash:
             raise DamagedBlobError(
                 f"the blob {key} is damaged: its bytes do not match its name. Store the item again."
             )
@@ -101,11 +112,11 @@ class Blobs(ABC):
         """How much all of them take."""
 
 
-def check_key(key: str) -> str:
-    """The key itself, if a blob can be called so."""
+def check_key(key: str) -> BlobKey:
+    """The key, if a blob can be called so."""
     if not KEY.fullmatch(key):
         raise BlobError(f"{key!r} is no blob key: 64 hex digits and perhaps a suffix")
-    return key
+    return BlobKey(key)
 
 
 IN_PLACE_FILE = "in_place.sqlite"
@@ -138,7 +149,7 @@ class InPlaceFiles:
 
     def find(self, key: str) -> Path | None:
         """A file that still holds it."""
-        return next((path for path in self.possible(key) if hash_of(path) == key[:64]), None)
+        return next((path for path in self.possible(key) if hash_of(path) == BlobKey(key).hash), None)
 
     def keys(self) -> Iterator[str]:
         yield from (key for (key,) in self._query("SELECT DISTINCT key FROM files"))
@@ -159,10 +170,10 @@ class InPlaceFiles:
             return database.execute(statement, values).fetchall()
 
 
-def key_of(path: Path) -> str:
+def key_of(path: Path) -> BlobKey:
     """What a file holds now, as a key."""
     suffix = path.suffix.lower()
-    return f"{hash_of(path)}{suffix if SUFFIX.fullmatch(suffix) else ''}"
+    return BlobKey(f"{hash_of(path)}{suffix if SUFFIX.fullmatch(suffix) else ''}")
 
 
 def hash_of(path: Path) -> str | None:

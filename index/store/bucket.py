@@ -50,7 +50,7 @@ class BucketBlobs(Blobs):
 
     def write(self, key: str, data: bytes) -> None:
         """An object is there whole or not at all; the bucket is made if there is none."""
-        digest = base64.b64encode(bytes.fromhex(check_key(key)[:64])).decode()
+        digest = base64.b64encode(bytes.fromhex(check_key(key).hash)).decode()
         put = partial(self._client.put_object, Body=data, ChecksumSHA256=digest, **self._named(key))
         with self._errors():
             try:

@@ -108,7 +108,10 @@ def decode(data: bytes, max_pixels: int = 64_000_000) -> Image.Image:
         raise ImageError(f"the picture is damaged or cut short ({error}); send it again") from error
 
 
-def encode_webp(picture: Image.Image, quality: int) -> bytes:
+VIEW_QUALITY = 90  # of WebP, for views
+
+
+def encode_webp(picture: Image.Image, quality: int = VIEW_QUALITY) -> bytes:
     """A picture as it is kept and sent."""
     out = io.BytesIO()
     picture.save(out, "WEBP", quality=quality, method=2)

@@ -19,6 +19,7 @@ def test_bytes_come_back(tmp_path: Path) -> None:
     blobs = FolderBlobs(tmp_path / "deep" / "blobs")
     assert blobs.put(DATA) == KEY
     assert blobs.put(DATA, ".png") == blobs.put(DATA, ".png") == KEY + ".png"
+    assert (blobs.put(DATA, ".png").hash, blobs.put(DATA, ".png").suffix) == (KEY, ".png")
     assert FolderBlobs(tmp_path / "deep" / "blobs").get(KEY) == blobs.path(KEY + ".png").read_bytes() == DATA
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
 

@@ -12,6 +12,7 @@ from app.http.openapi import FILE, body_route, error_responses
 from app.http.schemas.items import MAX_PAGE
 from app.http.schemas.search import FeedbackBody
 from app.ingest.uploads import PICTURE_TYPES
+from index.store.blobs import BlobKey
 from index.store.feedback import FeedbackFilter, FeedbackQueryPart, Judgement
 from multifold.types import Verdict
 from multifold.wire.items import RemovalAnswer
@@ -55,7 +56,7 @@ async def get_verdict_file(runtime: CollectionDep, feedback_id: str, index: int)
     if blob is None:
         raise ApiError(404, "not_found", f"no file {index} of a feedback {feedback_id[:40]!r} is kept")
     data = await runtime.run(lambda: runtime.service.collection.blobs.get(blob))
-    media = PICTURE_TYPES.get(blob[64:], "application/octet-stream")
+    media = PICTURE_TYPES.get(BlobKey(blob).suffix, "application/octet-stream")
     return Response(data, media_type=media, headers={"cache-control": "private, no-cache"})
 
 

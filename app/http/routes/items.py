@@ -28,6 +28,7 @@ from app.http.schemas.search import SimilarBody
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles
 from app.runtime.runtime import CollectionRuntime, SearchPage
 from app.search.query import ItemQueryPart
+from index.store.blobs import BlobKey
 from multifold.bundle.preprocess import encode_webp
 from multifold.errors import MultifoldError
 from multifold.types import Item, Kind
@@ -91,7 +92,7 @@ async def get_view(
 
     def draw(lane: RenderLane) -> bytes:
         drawn = observer.draw(mesh, lane, view=index, size=size)
-        return encode_webp(Image.fromarray(drawn.views[0]), 90)
+        return encode_webp(Image.fromarray(drawn.views[0]))
 
     drawn = await runtime.parent.render_pool.run(draw, mesh.size)
     return Response(drawn, media_type="image/webp", headers=headers)
@@ -123,8 +124,9 @@ async def get_file(
     files = (await runtime.item(item_id)).files
     if index >= len(files):
         raise ApiError(404, "not_found", f"the item {item_id!r} has no file {index}")
-    name = f'attachment; filename="{files[index][:12]}{files[index][64:]}"'
-    response = await _blob(request, runtime, files[index], v, "application/octet-stream")
+    key = BlobKey(files[index])
+    name = f'attachment; filename="{key[:12]}{key.suffix}"'
+    response = await _blob(request, runtime, key, v, "application/octet-stream")
     response.headers["content-disposition"] = name
     return response
 
@@ -186,7 +188,7 @@ async def _picture(
     request: Request, runtime: CollectionRuntime, item_id: str, kind: Kind, index: int, v: str, *, small: bool
 ) -> Response:
     key = _picture_key(await runtime.item(item_id), kind, index)
-    media = "image/webp" if small else PICTURE_TYPES[key[64:]]
+    media = "image/webp" if small else PICTURE_TYPES[BlobKey(key).suffix]
     return await _blob(request, runtime, key, v, media, small=small)
 
 

@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -12,11 +11,12 @@ from typing import Any
 from app.collections.confidence import ConfidenceFitter
 from app.collections.evidence import EvidenceFitter
 from app.encoding.encoders import OpenEncoders
-from app.encoding.observations import MeshData, ObservationEncoder
+from app.encoding.observations import ObservationEncoder
 from app.errors import ApiError
 from app.ingest import pipeline
-from app.ingest.pipeline import EncodedItem, OriginalFiles, PreparedItem, Written, WrittenItem
-from app.ingest.sources import ItemSource, find_stored_mesh
+from app.ingest.originals import OriginalFiles, find_stored_mesh
+from app.ingest.pipeline import EncodedItem, PreparedItem, Written, WrittenItem
+from app.ingest.sources import ItemSource
 from app.ingest.thumbnails import read_thumbnail
 from app.settings import Settings
 from index.collection import Collection
@@ -41,8 +41,6 @@ from multifold.errors import MultifoldError
 from multifold.types import SIDE_OF, Feature, Item, Observation
 from renderers.messages import RenderedMesh
 from renderers.sandbox import Sandbox
-
-DISK_WRITERS = 4  # pictures of one item that are made durable at once
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,17 +94,9 @@ class CollectionService:
             raise ApiError(404, "not_found", f"there is no item {name!r}")
         return item
 
-    def make(
-        self,
-        source: ItemSource,
-        originals: OriginalFiles,
-        drawn: RenderedMesh | None,
-        files: Sequence[MeshData],
-    ) -> EncodedItem:
-        """An item ready to be written, of uploads and its mesh as it was drawn; `files` are kept with it."""
-        with ThreadPoolExecutor(DISK_WRITERS) as disk:
-            preparer = pipeline.ItemPreparer(self.observer, originals, disk)
-            return self._encode(preparer.prepare(source, drawn, files))
+    def make(self, source: ItemSource, originals: OriginalFiles, drawn: RenderedMesh | None) -> EncodedItem:
+        """An item ready to be written, of its source and its mesh as it was drawn."""
+        return pipeline.make_item(self.observer, originals, source, drawn)
 
     def put(self, items: Sequence[EncodedItem]) -> list[Written]:
         with self.writing:
@@ -114,7 +104,9 @@ class CollectionService:
 
     def patch(self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None) -> WrittenItem:
         """Change captions or payload of an item; the rest of it stays."""
-        captions = None if texts is None else self._encode(PreparedItem(name, tuple(texts)))
+        captions = (
+            None if texts is None else pipeline.encode_item(self.observer, PreparedItem(name, tuple(texts)))
+        )
         with self.writing:
             former = self.item(name)
             if captions is not None:  # the former ones are no longer needed, be they damaged
@@ -158,12 +150,6 @@ class CollectionService:
         if feature is not None:
             return feature
         raise ItemError(f"Item {item.id!r}: {damaged.kind} {damaged.index} is damaged: write the item again.")
-
-    def _encode(self, prepared: PreparedItem) -> EncodedItem:
-        (encoded,) = pipeline.encode_items(self.observer, [prepared])
-        if isinstance(encoded, MultifoldError):
-            raise encoded
-        return encoded
 
     def delete(self, ids: Sequence[str]) -> int:
         with self.writing:

@@ -8,13 +8,15 @@ collection, all of it goes through that service, which answers searches meanwhil
 import argparse
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 
 from app.encoding.encoders import with_recorded_bundle
 from app.encoding.observations import open_drawing_encoder
-from app.ingest.run import IngestReport, IngestRequest, own_folders, run_ingest
-from app.ingest.watching import watch_folder
+from app.ingest.report import IngestReport
+from app.ingest.run import IngestRequest, own_folders, run_ingest
+from app.ingest.watching import FolderWatch
 from app.settings import read_settings
 from index.registry import MAIN
 from multifold import manifest
@@ -57,19 +59,25 @@ def run(args: argparse.Namespace) -> int:
     if not args.watch:
         return ingest()
     folder = args.paths[0]
-    changes = watch_folder(folder, args.every, own_folders(settings))
-    next(changes)
+    watch = FolderWatch(folder, own_folders(settings), args.every)
+    state = watch.state()
     ingest()
     print(f"watching {folder}; stop with Ctrl-C", flush=True)
-    for _ in changes:
-        while True:
-            try:
-                ingest()
-                break
-            except MultifoldError as error:
-                print(f"not taken in, and tried again: {error}", file=sys.stderr, flush=True)
-                time.sleep(args.every)
-    return 0
+    while True:
+        watch.wait_for_change(state)
+        state = watch.settled()
+        while not _succeeds(ingest):
+            time.sleep(args.every)
+
+
+def _succeeds(ingest: Callable[[], int]) -> bool:
+    """Run an ingest; its error is printed."""
+    try:
+        ingest()
+    except MultifoldError as error:
+        print(f"failed, will retry: {error}", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 def _check_request(request: IngestRequest, *, watch: bool) -> None:

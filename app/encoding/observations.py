@@ -91,6 +91,11 @@ class ObservationEncoder:
         self.on_rescore: Callable[[float], None] = ignore_duration  # is called with the seconds of each
 
     @property
+    def renderers(self) -> int:
+        """How many meshes are drawn at once."""
+        return self._sandbox.workers
+
+    @property
     def vector_id(self) -> str:
         return self.encoder.vector_id
 

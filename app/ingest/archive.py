@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Sequence
 from zipfile import ZIP_STORED, ZipFile, ZipInfo
 
-from app.ingest.sources import find_mesh_in_place
+from app.ingest.originals import find_mesh_in_place
 from index.store.blobs import BlobKey, Blobs, key_of
 from multifold.errors import MultifoldError
 from multifold.types import Item

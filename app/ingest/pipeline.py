@@ -4,15 +4,15 @@
            -> encoded item (observations with features)
            -> written
 
-A request takes these steps for one item. `IngestPipeline` takes them for many: some are drawn and decoded
-while others are encoded in batches by several threads, and others written in transactions by one thread. Each
-stage is at most a batch or two ahead of the next, so memory does not grow with the number of items.
+`make_item` takes the first two steps for one item, whose mesh was drawn before. `IngestPipeline` takes them
+all for many: some are drawn and decoded while others are encoded in batches by several threads, and others
+written in transactions by one thread. Each stage is at most a batch or two ahead of the next, so memory does
+not grow with the number of items.
 """
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -21,29 +21,27 @@ from typing import Any, TypeAlias
 import numpy as np
 from PIL import Image
 
-from app.encoding.observations import MeshData, ObservationEncoder
-from app.ingest.sources import IngestTask, ItemSource, ViewCache
+from app.encoding.observations import ObservationEncoder
+from app.ingest.caches import ViewCache
+from app.ingest.originals import OriginalFiles
+from app.ingest.sources import IngestTask, ItemSource
 from app.ingest.thumbnails import write_thumbnail
-from app.settings import Settings
 from index.collection import Collection
-from index.store.blobs import BlobKey, Blobs, FolderBlobs, key_of
-from multifold.bundle.encoder import Encoder, captions_of, pictures_of
+from index.store.blobs import BlobKey
+from multifold.bundle.encoder import captions_of, pictures_of
 from multifold.bundle.preprocess import encode_webp, suffix_of
 from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import cores, map_ahead
 from multifold.types import Item, Observation, Pixels
-from renderers.contracts import Views
-from renderers.mesh.formats.mesh_file import content_hash, digest_content
+from renderers.mesh.formats.mesh_file import content_hash
 from renderers.messages import RenderedMesh
 from renderers.points import PointSample
-from renderers.sandbox import Sandbox
 
 WRITE_BATCH = 64  # items that are written together
 ENCODE_BATCH = 16  # items that are encoded together
 PREPARE_AHEAD = 64  # items that are prepared before they are encoded
 LARGE_PHOTO = 1_000_000  # pixels of a photo that is slow to decode: its thumbnail is made at once
-DISK_WRITERS = 16  # blobs that are made durable at once: each waits for the disk, which takes many together
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,98 +96,37 @@ class IngestStoppedError(Exception):
     """The one who started an ingest wants it to end; what is not written yet is left out."""
 
 
-class OriginalFiles:
-    """Keeps the originals of one collection, as copies or by reference to their place. For several threads.
+def prepare_item(
+    observer: ObservationEncoder,
+    originals: OriginalFiles,
+    source: ItemSource,
+    drawn: RenderedMesh | None,
+    *,
+    thumbnails: bool = False,
+) -> PreparedItem:
+    """Decode the pictures of an item whose mesh was drawn; with `thumbnails`, large photos get theirs now."""
 
-    `flush` makes references durable; call it before an item that needs them is written.
-    """
-
-    def __init__(self, blobs: Blobs, *, copy: bool, spared: Sequence[Path] = ()) -> None:
-        self.blobs, self._copy, self._spared = blobs, copy, spared  # files below `spared` need no copy
-        self._places = blobs.places if isinstance(blobs, FolderBlobs) and not copy else None
-        self._new: list[tuple[str, Path]] = []
-        self._lock = threading.Lock()
-
-    def put(self, data: bytes, suffix: str, path: Path | None = None) -> BlobKey:
-        """Keep bytes, which the file at `path` holds if there is one; their key."""
-        if path is not None and self._places is not None:
-            key = self.blobs.key(data, suffix)
-            self._refer([(key, path)])
-            return key
-        place = self.blobs.in_place(self.blobs.key(data, suffix)) if self._spared else None
-        spared = place is not None and any(place.resolve().is_relative_to(one) for one in self._spared)
-        return self.blobs.put(data, suffix, copy=self._copy and not spared)
-
-    def put_mesh(self, task: IngestTask) -> tuple[str, ...]:
-        """Keep a task's mesh and the files it names; their keys. A mesh is copied only if it names none."""
-        if task.mesh is None:
-            return ()
-        files = [path for stamp in task.stamps if (path := Path(stamp[0])) not in task.images]
-        files = files or list(digest_content(task.mesh.path, within=task.mesh.within).files)
-        keys = tuple(map(key_of, files))
-        if self._places is not None:
-            self._refer(list(zip(keys, files, strict=True)))
-            return keys
-        return (self.blobs.put(files[0].read_bytes(), keys[0].suffix),) if len(files) == 1 else ()
-
-    def move(self, task: IngestTask, stored: Item) -> tuple[str, ...]:
-        """Note the present place of a stored item's originals; the keys of its mesh."""
-        if self._places is not None:
-            self._refer(list(zip(stored.pictures("photo"), task.images, strict=False)))
-        return self.put_mesh(task) or stored.files
-
-    def offer(self, task: IngestTask, images: Sequence[bytes]) -> None:
-        """Note where the files of a task are, as far as they can be pictures and meshes at all."""
-        with suppress(MultifoldError, OSError):
-            for path, data in zip(task.images, images, strict=True):
-                self.put(data, suffix_of(data), path)
-            self.put_mesh(task)
-        self.flush()
-
-    def flush(self) -> None:
-        with self._lock:
-            new, self._new = self._new, []
-        if new and self._places is not None:
-            self._places.add(new)
-
-    def _refer(self, new: Sequence[tuple[str, Path]]) -> None:
-        with self._lock:
-            self._new += [(key, path.resolve()) for key, path in new]
-
-
-class ItemPreparer:
-    """Decodes pictures, and stores them on the threads of `disk`; large ones get thumbnails in `home`."""
-
-    def __init__(
-        self, observer: ObservationEncoder, originals: OriginalFiles, disk: Executor, home: Path | None = None
-    ) -> None:
-        self._observer, self._originals, self._disk, self._home = observer, originals, disk, home
-
-    def prepare(
-        self, source: ItemSource, drawn: RenderedMesh | None, files: Sequence[MeshData]
-    ) -> PreparedItem:
-        """An item with its mesh as it was drawn; `files` are originals that are kept with it."""
-        photos = tuple(map(self._photo, source.images))
-        views, notes = ((), ()) if drawn is None else (tuple(self._views(drawn.views)), drawn.notes)
-        keys = tuple(self._originals.put(file.data, file.suffix) for file in files)
-        points = None if drawn is None else drawn.points
-        return PreparedItem(
-            source.id, source.texts, photos, views, source.payload, keys, notes=notes, points=points
-        )
-
-    def _photo(self, image: bytes | Path) -> DecodedPicture:
+    def decode(image: bytes | Path) -> DecodedPicture:
         data, path = (image.read_bytes(), image) if isinstance(image, Path) else (image, None)
-        picture = self._observer.picture(data)
-        pixels = self._observer.square(picture)
-        blob = self._disk.submit(self._originals.put, data, suffix_of(data), path)
-        if self._home is not None and picture.width * picture.height > LARGE_PHOTO:
-            write_thumbnail(self._home, blob.result(), picture)
+        picture = observer.picture(data)
+        pixels = observer.square(picture)
+        blob = originals.submit(data, suffix_of(data), path)
+        if thumbnails and picture.width * picture.height > LARGE_PHOTO:
+            write_thumbnail(originals.blobs.home, blob.result(), picture)
         return DecodedPicture(pixels, blob)
 
-    def _views(self, views: Views) -> Iterator[DecodedPicture]:
-        put = self._originals.blobs.put
-        blobs = [self._disk.submit(put, encode_webp(Image.fromarray(view)), ".webp") for view in views]
-        return map(DecodedPicture, self._observer.look_at_views(views), blobs)
+    prepared = PreparedItem(
+        source.id,
+        source.texts,
+        tuple(map(decode, source.images)),
+        payload=source.payload,
+        files=tuple(originals.put(file.data, file.suffix) for file in source.files),
+    )
+    if drawn is None:
+        return prepared
+    blobs = [originals.submit_copy(encode_webp(Image.fromarray(view)), ".webp") for view in drawn.views]
+    views = tuple(map(DecodedPicture, observer.look_at_views(drawn.views), blobs))
+    return replace(prepared, views=views, notes=drawn.notes, points=drawn.points)
 
 
 def encode_items(observer: ObservationEncoder, batch: Sequence[PreparedItem]) -> list[Encoded]:
@@ -209,15 +146,30 @@ def encode_items(observer: ObservationEncoder, batch: Sequence[PreparedItem]) ->
             views = pictures_of("view", of_views, [view.blob.result() for view in prepared.views])
         except MultifoldError as error:
             return error
-        kept, others = (
-            [one for one in prepared.encoded if (one.kind == "caption") is said] for said in (True, False)
-        )
+        kept = [one for one in prepared.encoded if one.kind == "caption"]
+        others = [one for one in prepared.encoded if one.kind != "caption"]
         points = () if prepared.points is None else (observer.points(prepared.points),)
         observations = (*captions, *kept, *photos, *views, *points, *others)
         item = Item(prepared.id, observations, prepared.payload, prepared.files, prepared.notes)
         return EncodedItem(item, (*prepared.notes, *warnings))
 
     return [encode(prepared) for prepared in batch]
+
+
+def encode_item(observer: ObservationEncoder, prepared: PreparedItem) -> EncodedItem:
+    """One item alone; what is wrong with it is raised."""
+    (encoded,) = encode_items(observer, [prepared])
+    if isinstance(encoded, MultifoldError):
+        raise encoded
+    return encoded
+
+
+def make_item(
+    observer: ObservationEncoder, originals: OriginalFiles, source: ItemSource, drawn: RenderedMesh | None
+) -> EncodedItem:
+    """An item ready to be written, of its source and its mesh as it was drawn."""
+    with originals:
+        return encode_item(observer, prepare_item(observer, originals, source, drawn))
 
 
 def write_items(collection: Collection, items: Sequence[EncodedItem]) -> list[Written]:
@@ -237,32 +189,25 @@ class IngestPipeline:
 
     def __init__(
         self,
-        encoder: Encoder,
         collection: Collection,
-        sandbox: Sandbox,
-        settings: Settings,
-        home: Path | None = None,
+        observer: ObservationEncoder,
+        originals: OriginalFiles,
         *,
-        copy: bool = False,
         write: ItemWriter | None = None,
         together: int = WRITE_BATCH,
         stop: threading.Event | None = None,
     ) -> None:
-        home = home or settings.data
+        self._collection, self._observer, self._originals = collection, observer, originals
         self._put = write or (lambda items: write_items(collection, items))
-        self._together, self._stop = together, stop or threading.Event()
-        self._collection, self._renderers, self._lanes = collection, sandbox.workers, encoder.lanes
-        self._observer = ObservationEncoder(encoder, sandbox, settings)
-        self._originals = OriginalFiles(collection.blobs, copy=copy)
-        self._disk = ThreadPoolExecutor(DISK_WRITERS)
-        self._preparer = ItemPreparer(self._observer, self._originals, self._disk, home)
-        self._views = ViewCache(home, encoder.bundle.views)
+        self._together = together
+        self._stop = stop or threading.Event()
+        self._views = ViewCache(originals.blobs.home, observer.encoder.bundle.views)
         self.skipped: list[FileProblem] = []
         self.warnings: list[FileProblem] = []
 
     def run(self, tasks: Iterable[IngestTask]) -> Iterator[int]:
         """Carry out the tasks; yields how many more are done."""
-        with ThreadPoolExecutor(1) as writer, self._disk:
+        with ThreadPoolExecutor(1) as writer:
             pending: Future[None] | None = None
             encoded = self.encode(self.prepare(tasks))
             while batch := [one for part in islice(encoded, self._together // ENCODE_BATCH) for one in part]:
@@ -276,12 +221,13 @@ class IngestPipeline:
 
     def prepare(self, tasks: Iterable[IngestTask]) -> Iterator[PreparedItem | FileProblem]:
         """Items drawn and decoded by many threads and worker processes at once, in order."""
-        return map_ahead(self._prepare, tasks, 2 * self._renderers + cores(), PREPARE_AHEAD)
+        return map_ahead(self._prepare, tasks, 2 * self._observer.renderers + cores(), PREPARE_AHEAD)
 
     def encode(self, prepared: Iterator[PreparedItem | FileProblem]) -> Iterator[list[Outcome]]:
         """Items in batches, as many at once as keep the cores busy, in order."""
+        lanes = self._observer.encoder.lanes
         batches = iter(lambda: list(islice(prepared, ENCODE_BATCH)), [])
-        return map_ahead(self._encode, batches, self._lanes, self._lanes + 1)
+        return map_ahead(self._encode, batches, lanes, lanes + 1)
 
     def write(self, items: Sequence[EncodedItem]) -> None:
         self._originals.flush()
@@ -296,15 +242,8 @@ class IngestPipeline:
             raise IngestStoppedError
         try:
             if task.keeps_pictures and (stored := self._collection.get(task.id)) is not None:
-                pictures = tuple(one for one in stored.observations if one.kind != "caption")
-                files = self._originals.move(task, stored)
-                kept = PreparedItem(task.id, task.texts, payload=task.payload, files=files, encoded=pictures)
-                return replace(kept, notes=stored.notes)
-            drawn = None if task.mesh is None else self._observer.draw(task.mesh)
-            prepared = self._preparer.prepare(task, drawn, ())
-            if task.mesh is not None and task.mesh.within is None:
-                self._views.put(content_hash(task.mesh.path), [view.blob.result() for view in prepared.views])
-            prepared = replace(prepared, files=self._originals.put_mesh(task))
+                return self._keep_pictures(task, stored)
+            prepared = self._draw(task)
             if task.keeps_captions and (stored := self._collection.get(task.id)) is not None:
                 captions = tuple(one for one in stored.observations if one.kind == "caption")
                 if stored.texts == task.texts:
@@ -313,6 +252,24 @@ class IngestPipeline:
         except (MultifoldError, OSError) as error:
             return FileProblem(task.id, str(error))
         return prepared
+
+    def _keep_pictures(self, task: IngestTask, stored: Item) -> PreparedItem:
+        """A stored item with other texts, another payload or another place."""
+        return PreparedItem(
+            task.id,
+            task.texts,
+            payload=task.payload,
+            files=self._originals.move(task, stored),
+            encoded=tuple(one for one in stored.observations if one.kind != "caption"),
+            notes=stored.notes,
+        )
+
+    def _draw(self, task: IngestTask) -> PreparedItem:
+        drawn = None if task.mesh is None else self._observer.draw(task.mesh)
+        prepared = prepare_item(self._observer, self._originals, task, drawn, thumbnails=True)
+        if task.mesh is not None and task.mesh.within is None:
+            self._views.put(content_hash(task.mesh.path), [view.blob.result() for view in prepared.views])
+        return replace(prepared, files=self._originals.put_mesh(task))
 
     def _encode(self, batch: Sequence[PreparedItem | FileProblem]) -> list[Outcome]:
         ready = [one for one in batch if isinstance(one, PreparedItem)]

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from app.ingest.pipeline import OriginalFiles
-from app.ingest.sources import IngestTask, ViewCache
+from app.ingest.caches import ViewCache
+from app.ingest.originals import OriginalFiles
+from app.ingest.sources import IngestTask
 from index.collection import Collection
 from multifold.client.client import Client, ServiceError
 from multifold.errors import MultifoldError

@@ -3,22 +3,56 @@
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 
+LOOK_SHARE = 20  # a look may take one part in so many of the time
 
-def watch_folder(folder: Path, seconds: float, skip: frozenset[Path]) -> Iterator[None]:
-    """Yields at once, and then after each change of the folder, once it has come to rest."""
-    while True:
-        before = hash_folder_state(folder, skip)
-        yield
-        while (now := hash_folder_state(folder, skip)) == before:
-            time.sleep(seconds)
-        settled = False
-        while not settled:
-            time.sleep(seconds)
-            later = hash_folder_state(folder, skip)
-            settled, now = later == now, later
+
+class FolderWatch:
+    """Looks at a folder every so many `seconds`, or less often if a look takes long.
+
+    `pause` is what passes the time between two looks.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        skip: frozenset[Path],
+        seconds: float,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._folder, self._skip, self._seconds, self._pause = folder, skip, seconds, pause
+        self._next_look = 0.0
+
+    def state(self) -> bytes:
+        """Names, sizes and times of all files, as a hash."""
+        return hash_folder_state(self._folder, self._skip)
+
+    def settled(self, looks: int | None = None) -> bytes:
+        """The state once it is the same in two looks, or after so many looks."""
+        state = self.state()
+        for _ in count() if looks is None else range(looks):
+            self._pause(self._seconds)
+            before, state = state, self.state()
+            if before == state:
+                break
+        return state
+
+    def changed(self, since: bytes) -> bool:
+        """Whether the folder has another state now, as far as it is time to look."""
+        now = time.monotonic()
+        if now < self._next_look:
+            return False
+        changed = self.state() != since
+        took = time.monotonic() - now
+        self._next_look = now + max(self._seconds, LOOK_SHARE * took)
+        return changed
+
+    def wait_for_change(self, since: bytes) -> None:
+        while not self.changed(since):
+            self._pause(self._seconds)
 
 
 def hash_folder_state(folder: Path, skip: frozenset[Path]) -> bytes:

@@ -10,31 +10,38 @@ where it was. The last two steps have low priority, as requests come first.
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
 from pathlib import Path
 
 from app.collections.collections import Collections, CollectionService
-from app.ingest.pipeline import ENCODE_BATCH, WRITE_BATCH, EncodedItem, IngestStoppedError, encode_items
-from app.ingest.plan import NAMED_ONLY, IngestPlan
-from app.ingest.run import IngestDestination, IngestRequest, IngestRun, LazySandbox, own_folders
-from app.ingest.sources import FileStamp, IngestTask, SourceFolder, find_source, record_source, stamp_file
-from app.ingest.watching import hash_folder_state
+from app.ingest.pipeline import ENCODE_BATCH, WRITE_BATCH, IngestPipeline, IngestStoppedError
+from app.ingest.plan import NAMED_ONLY, IngestPlan, plan_names
+from app.ingest.run import IngestRequest, IngestTarget, compare, open_pipeline, own_folders
+from app.ingest.sources import (
+    FileStamp,
+    IngestTask,
+    SourceFolder,
+    find_source,
+    record_source,
+    stamp_file,
+)
+from app.ingest.watching import FolderWatch
 from index.contracts import CollectionLocation
 from index.registry import DEFAULT
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
+from multifold.files import folder
 from multifold.files.folder import FileProblem
 from multifold.machine import cores, lower_thread_priority
 from multifold.types import FolderState
 from multifold.wire.administration import FolderAnswer, FolderStatus, RefusedFile
+from renderers.mesh.formats.mesh_file import peek_companions
 
 log = logging.getLogger("multifold.app")
 LOOK_SECONDS = 2.0  # between two looks at the folder, if they are quick
-LOOK_SHARE = 20  # a look may take one part in so many of the time
 SETTLE_LOOKS = 5  # looks for which a pass waits until the folder comes to rest
 TRY_AGAIN_SECONDS = 5.0
 CLOSE_SECONDS = 25.0  # for what is under way when the service ends
@@ -48,12 +55,12 @@ class FolderFollower:
     def __init__(self, collections: Collections, root: Path) -> None:
         self._collections, self._root = collections, root
         self._stop = threading.Event()
+        self._watch = FolderWatch(root, own_folders(collections.settings), LOOK_SECONDS, self._rest)
         self._status = FolderStatus(name=root.name or "root", state="naming", done=0, total=0, refused=0)
         self._problems: list[FileProblem] = []
         self._notes: list[FileProblem] = []
         self._failed: dict[str, tuple[tuple[FileStamp, ...], FileProblem]] = {}  # by path
         self._unread: dict[str, FileStamp] = {}  # paths that no item came of, with their stamps then
-        self._look_again = 0.0
         self._thread = threading.Thread(target=self._work, name="folder", daemon=True)
 
     def start(self) -> None:
@@ -70,19 +77,22 @@ class FolderFollower:
 
     def report(self) -> FolderAnswer:
         """How far it is, and what was left out."""
-        lists = ([self._readable(one) for one in some[:MOST_SHOWN]] for some in (self._problems, self._notes))
-        refused, notes = (tuple(RefusedFile(one.name, one.reason) for one in some) for some in lists)
+        refused = tuple(map(self._shown, self._problems[:MOST_SHOWN]))
+        notes = tuple(map(self._shown, self._notes[:MOST_SHOWN]))
         return FolderAnswer(folder=self._status, refused=refused, notes=notes)
 
+    def _shown(self, problem: FileProblem) -> RefusedFile:
+        """A problem by the place of its file in the folder."""
+        return RefusedFile(problem.name.removeprefix(f"{self._root}/"), problem.reason)
+
     def _work(self) -> None:
-        skip = own_folders(self._collections.settings)
         while not self._stop.is_set():
             try:
-                before = self._settled(skip)
-                if self._pass(before, skip):
-                    self._tell("watching")
-                    while not self._changed(before, skip):
-                        self._rest()
+                looks = SETTLE_LOOKS if self._status.state == "watching" else 0
+                before = self._watch.settled(looks)
+                if self._pass(before):
+                    self._show("watching")
+                    self._watch.wait_for_change(before)
             except IngestStoppedError:
                 return
             except Exception as error:
@@ -92,56 +102,80 @@ class FolderFollower:
                 reason = (
                     str(error) if known else "something broke on our side; the service's log has the details"
                 )
-                self._tell("waiting", trouble=reason)
+                self._show("waiting", trouble=reason)
                 self._stop.wait(TRY_AGAIN_SECONDS)
 
-    def _pass(self, before: bytes, skip: frozenset[Path]) -> bool:
+    def _pass(self, before: bytes) -> bool:
         """Do what is to be done; False if the folder has changed meanwhile."""
         service = self._collections.service(DEFAULT)
+        settings = service.settings
+        location = CollectionLocation(service.home, settings.items_at, settings.bucket)
+        target = IngestTarget(service.name, location, settings, service.encoder, service.collection)
+        request = IngestRequest([self._root], service.name)
         source = find_source(service.home, self._root)
-        run = self._run(service, source)
         record_source(service.home, source)
-        self._name(run, service)
-        with ThreadPoolExecutor(1, initializer=lower_thread_priority) as patient:  # what it starts is so too
-            finished = patient.submit(self._follow, run, service, before, skip).result()
+        self._name(service, request, target, source)
+        # The threads that it starts have a low priority, too.
+        with ThreadPoolExecutor(1, initializer=lower_thread_priority) as patient:
+            finished = patient.submit(self._follow, service, request, target, before).result()
         if finished:
             self._drop_unread(service, source)
         return finished
 
+    def _name(
+        self, service: CollectionService, request: IngestRequest, target: IngestTarget, source: SourceFolder
+    ) -> None:
+        """Write the new items with their texts alone."""
+        self._show("naming")
+        started = time.monotonic()
+        files = folder.read(source.root, request.layout(target.settings, peek_companions), below=self._root)
+        tasks = plan_names(files, source, service.collection, self._unread)
+        if tasks:
+            with open_pipeline(target, tasks, workers=0, write=service.put, stop=self._stop) as pipeline:
+                self._run(pipeline, "naming", tasks, len(tasks))
+            self._say(f"{len(tasks)} new items are found by name ({time.monotonic() - started:.1f} s)")
+
     def _follow(
-        self, run: IngestRun, service: CollectionService, before: bytes, skip: frozenset[Path]
+        self, service: CollectionService, request: IngestRequest, target: IngestTarget, before: bytes
     ) -> bool:
         """Make the collection as the folder is; False if the folder has changed before the last item."""
-        self._tell("comparing")
-        with LazySandbox(cores(), service.settings.render_seconds) as sandbox:
-            plan = run.compare(sandbox)
-            if plan.deleted:
-                service.delete(plan.deleted)
-            self._problems = list(plan.skipped)
-            return self._encode(run, service, sandbox, self._tasks(plan), before, skip)
+        self._show("comparing")
+        plan = compare(request, target)
+        if plan.deleted:
+            service.delete(plan.deleted)
+        self._problems = list(plan.skipped)
+        tasks = self._order(plan)
+        self._show("encoding", total=len(tasks))
+        if not tasks:
+            return True
+        started, given = time.monotonic(), 0
 
-    def _run(self, service: CollectionService, source: SourceFolder) -> IngestRun:
-        settings = service.settings
-        place = CollectionLocation(service.home, settings.items_at, settings.bucket)
-        destination = IngestDestination(service.name, place, None)
-        request = IngestRequest([self._root], service.name)
-        return IngestRun(request, settings, service.encoder, destination, source, service.collection)
+        def unless_changed() -> Iterator[IngestTask]:
+            nonlocal given
+            for task in tasks:
+                if given >= LEAST_TASKS and self._watch.changed(before):
+                    return
+                given += 1
+                yield task
 
-    def _name(self, run: IngestRun, service: CollectionService) -> None:
-        """Write the new items with their texts alone."""
-        self._tell("naming")
-        started, items = time.monotonic(), list(run.names(self._unread))
-        self._tell("naming", total=len(items))
-        batches = iter(items)
-        while batch := list(islice(batches, WRITE_BATCH)):
-            self._check()
-            encoded = [one for one in encode_items(service.observer, batch) if isinstance(one, EncodedItem)]
-            service.put(encoded)
-            self._tell("naming", done=self._status.done + len(batch), total=len(items))
-        if items:
-            self._say(f"{len(items)} new items are found by name ({time.monotonic() - started:.1f} s)")
+        with open_pipeline(
+            target, tasks, workers=cores(), write=service.put, together=ENCODE_BATCH, stop=self._stop
+        ) as pipeline:
+            self._run(pipeline, "encoding", unless_changed(), len(tasks))
+        self._note(pipeline, tasks)
+        written = self._status.done - len(pipeline.skipped)
+        self._say(f"{written} of {len(tasks)} items are ingested ({time.monotonic() - started:.1f} s)")
+        return given == len(tasks)
 
-    def _tasks(self, plan: IngestPlan) -> list[IngestTask]:
+    def _run(
+        self, pipeline: IngestPipeline, state: FolderState, tasks: Iterable[IngestTask], total: int
+    ) -> None:
+        """Carry out tasks, and show how far it is."""
+        self._show(state, total=total)
+        for count in pipeline.run(tasks):
+            self._show(state, done=self._status.done + count, total=total)
+
+    def _order(self, plan: IngestPlan) -> list[IngestTask]:
         """What is to be written: first what needs no pictures, then small files; not what failed as it is."""
         tasks = plan.tasks()
         stamps = {task.payload["path"]: task.stamps for task in tasks}
@@ -150,44 +184,15 @@ class FolderFollower:
         todo = [task for task in tasks if task.payload["path"] not in self._failed]
         return sorted(todo, key=lambda task: (not task.keeps_pictures, task.payload["size"]))
 
-    def _encode(
-        self,
-        run: IngestRun,
-        service: CollectionService,
-        sandbox: LazySandbox,
-        tasks: Sequence[IngestTask],
-        before: bytes,
-        skip: frozenset[Path],
-    ) -> bool:
-        """Carry out the tasks; False if the folder has changed before the last of them."""
-        self._tell("encoding", total=len(tasks))
-        if not tasks:
-            return True
-        started, given = time.monotonic(), 0
-
-        def unless_changed() -> Iterator[IngestTask]:
-            nonlocal given
-            for task in tasks:
-                self._check()
-                if given >= LEAST_TASKS and self._changed(before, skip):
-                    return
-                given += 1
-                yield task
-
-        pipeline = run.pipeline(tasks, sandbox, write=service.put, together=ENCODE_BATCH, stop=self._stop)
-        by_id = {task.id: task for task in tasks}
-        for count in pipeline.run(unless_changed()):
-            self._tell("encoding", done=self._status.done + count, total=len(tasks))
+    def _note(self, pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> None:
+        """Keep what a pipeline has skipped and noted."""
         self._notes = [*pipeline.warnings, *self._notes][:MOST_SHOWN]
+        by_id = {task.id: task for task in tasks}
         for problem in pipeline.skipped:
             task = by_id[problem.name]
             problem = replace(problem, name=str(task.payload["path"]))
             self._failed[problem.name] = task.stamps, problem
             self._problems.append(problem)
-        seconds = time.monotonic() - started
-        taken = self._status.done - len(pipeline.skipped)
-        self._say(f"{taken} of {len(tasks)} items are taken in ({seconds:.1f} s)")
-        return given == len(tasks)
 
     def _drop_unread(self, service: CollectionService, source: SourceFolder) -> None:
         """Items that are still known by name alone after a whole pass have files that cannot be read."""
@@ -199,35 +204,11 @@ class FolderFollower:
                     self._unread[path] = stamp_file(source.root / path)
             service.delete([item.id for item in items])
 
-    def _settled(self, skip: frozenset[Path]) -> bytes:
-        """The state of the folder once it has come to rest, or after some looks."""
-        state = hash_folder_state(self._root, skip)
-        for _ in range(SETTLE_LOOKS if self._status.state == "watching" else 0):
-            self._rest()
-            before, state = state, hash_folder_state(self._root, skip)
-            if before == state:
-                break
-        return state
-
-    def _changed(self, before: bytes, skip: frozenset[Path]) -> bool:
-        """Whether the folder is another one now, as far as it is time to look."""
-        now = time.monotonic()
-        if now < self._look_again:
-            return False
-        changed = hash_folder_state(self._root, skip) != before
-        took = time.monotonic() - now
-        self._look_again = now + max(LOOK_SECONDS, LOOK_SHARE * took)
-        return changed
-
-    def _rest(self) -> None:
-        self._stop.wait(LOOK_SECONDS)
-        self._check()
-
-    def _check(self) -> None:
-        if self._stop.is_set():
+    def _rest(self, seconds: float) -> None:
+        if self._stop.wait(seconds):
             raise IngestStoppedError
 
-    def _tell(self, state: FolderState, done: int = 0, total: int = 0, trouble: str | None = None) -> None:
+    def _show(self, state: FolderState, done: int = 0, total: int = 0, trouble: str | None = None) -> None:
         name, refused = self._status.name, len(self._problems)
         self._status = FolderStatus(
             name=name, state=state, done=done, total=total, refused=refused, trouble=trouble
@@ -235,7 +216,3 @@ class FolderFollower:
 
     def _say(self, sentence: str) -> None:
         print(f"folder {self._root}: {sentence}", flush=True)
-
-    def _readable(self, problem: FileProblem) -> FileProblem:
-        """A problem by the place of its file in the folder."""
-        return replace(problem, name=problem.name.removeprefix(f"{self._root}/"))

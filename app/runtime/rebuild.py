@@ -16,8 +16,9 @@ from starlette.concurrency import run_in_threadpool
 from app.concurrency.batching import QueueFullError
 from app.encoding.observations import MeshData
 from app.errors import ApiError
-from app.ingest.pipeline import Encoded, EncodedItem, OriginalFiles
-from app.ingest.sources import ItemSource, adopt_originals, find_stored_mesh
+from app.ingest.originals import OriginalFiles, adopt_originals, find_stored_mesh
+from app.ingest.pipeline import Encoded
+from app.ingest.sources import ItemSource
 from app.operations import probes
 from app.runtime.runtime import CollectionRuntime, Runtime
 from index.contracts import IndexPlan
@@ -26,8 +27,6 @@ from index.store.blobs import BlobKey
 from index.store.feedback import Judgement
 from multifold.errors import MultifoldError
 from multifold.types import Item
-from renderers.messages import RenderedMesh
-from renderers.sandbox import RenderLane
 
 REBUILD_JOB = "rebuild"
 ITEMS_A_PAGE = 16
@@ -171,29 +170,32 @@ class CollectionCopier:
         async with turns:
             while True:
                 try:
-                    drawn = await self._runtime.render_pool.run(lambda lane: self._render(item, lane))
-                    return await self._target.run(partial(self._encode, item, drawn))
+                    source = await self._source.run(partial(self._read, item))
+                    originals = OriginalFiles(self._to.blobs, copy=False)
+                    return await self._target.prepare(source, originals)
                 except QueueFullError as error:
                     await asyncio.sleep(error.retry_after or 1)
                 except MultifoldError as error:
                     return error
 
-    def _encode(self, item: Item, drawn: RenderedMesh | None) -> EncodedItem:
-        item, blobs = self._source.service.repaired(item), self._from.blobs
+    def _read(self, item: Item) -> ItemSource:
+        """What an item was made of; its mesh, if it has views."""
+        service, blobs = self._source.service, self._from.blobs
+        item = service.repaired(item)
         adopt_originals(self._to.blobs, blobs, item)
-        photos = tuple(map(blobs.get, item.pictures("photo")))
-        source = ItemSource(item.id, item.texts, photos, payload=item.payload)
-        files = [MeshData(blobs.get(key), BlobKey(key).suffix) for key in item.files]
-        return self._target.service.make(source, OriginalFiles(self._to.blobs, copy=False), drawn, files)
-
-    def _render(self, item: Item, lane: RenderLane) -> RenderedMesh | None:
-        """Its views, rendered as the target's encoder needs them."""
-        if not any(one.kind == "view" for one in item.observations):
-            return None
-        mesh = find_stored_mesh(self._from.blobs, self._source.service.home, item)
-        if mesh is None:
-            raise ApiError(422, "no_original", "its mesh is not kept here; write it again with its mesh")
-        return self._target.service.observer.draw(mesh, lane)
+        mesh = None
+        if any(one.kind == "view" for one in item.observations):
+            mesh = find_stored_mesh(blobs, service.home, item)
+            if mesh is None:
+                raise ApiError(422, "no_original", "its mesh is not kept here; write it again with its mesh")
+        return ItemSource(
+            item.id,
+            item.texts,
+            images=tuple(map(blobs.get, item.pictures("photo"))),
+            mesh=mesh,
+            payload=item.payload,
+            files=tuple(MeshData(blobs.get(key), BlobKey(key).suffix) for key in item.files),
+        )
 
 
 REINDEX_JOB = "reindex"

@@ -24,8 +24,9 @@ from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, MeshPath, ObservationEncoder
 from app.errors import ApiError
 from app.http.schemas.search import MAX_OFFSET, SearchOptions
-from app.ingest.pipeline import Encoded, EncodedItem, OriginalFiles, Written
-from app.ingest.sources import ItemSource, find_stored_mesh
+from app.ingest.originals import OriginalFiles, find_stored_mesh
+from app.ingest.pipeline import Encoded, EncodedItem, Written
+from app.ingest.sources import ItemSource
 from app.ingest.uploads import FileFetcher
 from app.operations.logs import AuditLog
 from app.operations.probes import DriftMonitor
@@ -239,20 +240,20 @@ class CollectionRuntime:
             if len(folded) >= end or len(hits) < reach or reach >= DUPLICATE_REACH_LIMIT:
                 return [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
 
-    async def prepare(self, source: ItemSource) -> EncodedItem:
-        """Render and encode an item that was uploaded; it is not written yet."""
+    async def prepare(self, source: ItemSource, originals: OriginalFiles | None = None) -> EncodedItem:
+        """Render and encode an item; it is not written yet. Originals of uploads are copied."""
         service, span, drawn = self.service, self.parent.telemetry.tracing.span, None
-        files: tuple[MeshData, ...] = ()
         if (mesh := source.mesh) is not None:
             with span("draw", collection=service.name):
                 drawn = await self.parent.render_pool.run(
                     lambda lane: service.observer.draw(mesh, lane), mesh.size
                 )
+        if originals is None:
+            originals = OriginalFiles(service.collection.blobs, copy=True, spared=self._spared)
             if isinstance(mesh, MeshData) and service.settings.keep_files:
-                files = (mesh,)
-        originals = OriginalFiles(service.collection.blobs, copy=True, spared=self._spared)
+                source = replace(source, files=(mesh,))
         with span("make", collection=service.name):
-            return await self.run(lambda: service.make(source, originals, drawn, files))
+            return await self.run(lambda: service.make(source, originals, drawn))
 
     async def put(self, items: Sequence[Encoded]) -> list[Written]:
         """Write items together, and say what became of each; one that failed before stays an error."""

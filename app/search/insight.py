@@ -9,7 +9,7 @@ import numpy as np
 
 from app.collections.collections import CollectionService
 from app.errors import ApiError
-from app.ingest.sources import find_stored_mesh
+from app.ingest.originals import find_stored_mesh
 from index.search.search import SearchRequest
 from multifold import types
 from multifold.analysis import explanation, traversal

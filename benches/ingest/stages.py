@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.encoding.observations import ObservationEncoder
+from app.ingest.caches import ContentCache
+from app.ingest.originals import OriginalFiles
 from app.ingest.pipeline import (
     ENCODE_BATCH,
     WRITE_BATCH,
@@ -18,7 +20,7 @@ from app.ingest.pipeline import (
     encode_items,
 )
 from app.ingest.plan import IngestPlan, plan_folder
-from app.ingest.sources import ContentCache, IngestTask, find_source
+from app.ingest.sources import IngestTask, find_source
 from app.settings import Settings
 from benches.service.running_service import process_tree, processor_time
 from index.collection import Collection
@@ -45,12 +47,17 @@ def time_stages(files: Path, home: Path, encoder: Encoder, workers: int, sample:
     tasks = random.Random(0).sample(plan.added, min(sample, len(plan.added)))  # noqa: S311 (no secret)
     scale = len(plan.added) / len(tasks)
     settings = Settings(data=home)
-    with Collection.open(home, encoder) as collection, Sandbox(workers) as sandbox:
-        pipeline = IngestPipeline(encoder, collection, sandbox, settings)
+    with (
+        Collection.open(home, encoder) as collection,
+        Sandbox(workers) as sandbox,
+        OriginalFiles(collection.blobs, copy=False) as originals,
+    ):
+        observer = ObservationEncoder(encoder, sandbox, settings)
+        pipeline = IngestPipeline(collection, observer, originals)
         _prepare(pipeline, [task for task in tasks if task.mesh is not None][: 2 * workers])  # workers are up
         with _timing(times, "see", scale):
             prepared = _prepare(pipeline, tasks)
-        encode_items(ObservationEncoder(encoder, sandbox, settings), prepared[:ENCODE_BATCH])
+        encode_items(observer, prepared[:ENCODE_BATCH])
         with _timing(times, "encode", scale):
             encoded = [one for batch in pipeline.encode(iter(prepared)) for one in batch]
         items = [one for one in encoded if isinstance(one, EncodedItem)]
@@ -63,7 +70,7 @@ def time_stages(files: Path, home: Path, encoder: Encoder, workers: int, sample:
 def _plan(files: Path, home: Path) -> IngestPlan:
     with ContentCache(None) as contents:
         contents_read = folder.read(files, FolderLayout(EXTENSIONS, contents.companions))
-        return plan_folder(contents_read, find_source(home, files), None, None, contents, names=True)
+        return plan_folder(contents_read, find_source(home, files), None, None, contents)
 
 
 def _prepare(pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> list[PreparedItem]:

@@ -14,7 +14,7 @@ if the layout says one item a folder. Hidden files and links that leave the fold
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -67,7 +67,6 @@ class FolderLayout:
     by: ItemUnit = "file"
     skip: frozenset[Path] = frozenset()  # folders that are not entered
     converters: Mapping[str, str] = field(default_factory=dict)  # suffix of what is not read -> what turns it
-    watching: Callable[[Sequence[Path]], Iterable[Path]] = iter  # iterates over meshes, and reports progress
 
     @property
     def kinds(self) -> frozenset[str]:
@@ -192,8 +191,7 @@ class _FolderReader:
         for table in self._tables:
             self._add_table(table)
         meshes = [mesh for group in self._groups.values() for mesh in group.meshes]
-        watched = self._layout.watching(meshes)
-        named = {path for mesh in watched for path in self._layout.companions(mesh, self._root)}
+        named = {path for mesh in meshes for path in self._layout.companions(mesh, self._root)}
         for name, group in sorted(self._groups.items()):
             group.pictures = [path for path in group.pictures if path.resolve() not in named]
             paths = {path.resolve() for path in (*group.meshes, *group.pictures)}

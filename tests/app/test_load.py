@@ -15,7 +15,7 @@ import pytest
 from benches.service.load import post_request
 from multifold.bundle.encoder import EncodedTexts, Encoder
 from tests.app.house import House, house
-from tests.app.test_metrics import scrape
+from tests.app.operations.test_telemetry import Scrape
 from tests.waiting import until, wait_for
 
 
@@ -58,7 +58,7 @@ def ask(shop: House, text: str) -> httpx.Response:
 
 def waiting(shop: House) -> float:
     """How many texts wait to be read."""
-    return scrape(shop)['multifold_queue_waiting{work="text"}']
+    return Scrape(shop).count("multifold_queue_waiting", work="text")
 
 
 def test_a_full_queue_is_a_429_that_says_when_to_come_again(small: House, door: Door) -> None:

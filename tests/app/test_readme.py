@@ -63,7 +63,7 @@ def test_ones_own_folder_is_served_by_one_command(tmp_path: Path) -> None:
         cwd=tmp_path, stdout=subprocess.PIPE, text=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        missing = {"ready at http://127.0.0.1:", "2 of 2 items are taken in"}
+        missing = {"ready at http://127.0.0.1:", "2 of 2 items are ingested"}
         for line in process.stdout:
             missing -= {one for one in missing if one in line}
             if not missing:

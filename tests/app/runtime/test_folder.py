@@ -10,15 +10,19 @@ from typing import Any
 
 import httpx
 import pytest
+from PIL import Image
 
+from app.encoding.observations import MeshPath, ObservationEncoder
 from app.ingest import pipeline
-from app.ingest.pipeline import IngestPipeline
-from app.ingest.sources import IngestTask
+from app.ingest.plan import plan_names
+from app.ingest.sources import FileStamp, IngestTask, SourceFolder
 from app.runtime import folder
 from app.settings import Settings, read_settings
+from index.collection import Collection
 from multifold.client.client import Client
-from multifold.files.folder import FileProblem
+from multifold.files.folder import FolderContents
 from renderers.mesh.formats.mesh_file import find_companions, peek_companions
+from renderers.messages import RenderedMesh
 from tests.app.house import House, box, house, png
 from tests.app.test_serve import serve
 from tests.waiting import PATIENCE, until
@@ -61,19 +65,24 @@ def ids(of: House) -> list[str]:
 
 def rest(of: House, ready: Callable[[], bool] = lambda: True) -> None:
     """Wait until all is done, and something is so."""
-    until(lambda: told(of)["folder"]["state"] == "watching" and ready(), what="the folder to be taken in")
+    until(lambda: told(of)["folder"]["state"] == "watching" and ready(), what="the folder to be ingested")
 
 
 @contextmanager
 def held(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     """Nothing is drawn or decoded until the event is set."""
-    go, prepare = Event(), IngestPipeline._prepare
+    go, decode, draw = Event(), ObservationEncoder.picture, ObservationEncoder.draw
 
-    def wait(self: IngestPipeline, task: IngestTask) -> pipeline.PreparedItem | FileProblem:
+    def wait_to_decode(self: ObservationEncoder, data: bytes) -> Image.Image:
         go.wait(PATIENCE)
-        return prepare(self, task)
+        return decode(self, data)
 
-    monkeypatch.setattr(IngestPipeline, "_prepare", wait)
+    def wait_to_draw(self: ObservationEncoder, mesh: MeshPath) -> RenderedMesh:
+        go.wait(PATIENCE)
+        return draw(self, mesh)
+
+    monkeypatch.setattr(ObservationEncoder, "picture", wait_to_decode)
+    monkeypatch.setattr(ObservationEncoder, "draw", wait_to_draw)
     try:
         yield go
     finally:
@@ -108,15 +117,17 @@ def test_a_file_that_comes_during_a_long_pass_is_named_before_its_end(
     for number in range(40):
         (root / f"part {number}.png").write_bytes(png("green") + bytes([number]))
     pictures: list[int] = []
-    name = folder.FolderFollower._name
 
-    def note(self: folder.FolderFollower, run: Any, service: Any) -> None:  # noqa: ANN401 (passed on)
-        name(self, run, service)
-        pictures.append(service.collection.observations()["photo"])
+    def note(
+        files: FolderContents, source: SourceFolder, collection: Collection, unread: dict[str, FileStamp]
+    ) -> list[IngestTask]:
+        pictures.append(collection.observations()["photo"])
+        tasks = plan_names(files, source, collection, unread)
         if len(pictures) == 1:
             (root / "new.png").write_bytes(png("yellow"))
+        return tasks
 
-    monkeypatch.setattr(folder.FolderFollower, "_name", note)
+    monkeypatch.setattr(folder, "plan_names", note)
     with house(root.parent / "data", bundle, folder=root) as own:
         rest(own, lambda: own.service.collection.observations()["photo"] == 42)
         assert "new" in ids(own)
@@ -147,13 +158,13 @@ def test_what_cannot_be_read_is_told_by_name_and_tried_again_once_it_changes(
     root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
-    prepare = IngestPipeline._prepare
+    draw = ObservationEncoder.draw
 
-    def note(self: IngestPipeline, task: IngestTask) -> pipeline.PreparedItem | FileProblem:
-        tried.append(task.id)
-        return prepare(self, task)
+    def note(self: ObservationEncoder, mesh: MeshPath) -> RenderedMesh:
+        tried.append(mesh.path.stem)
+        return draw(self, mesh)
 
-    monkeypatch.setattr(IngestPipeline, "_prepare", note)
+    monkeypatch.setattr(ObservationEncoder, "draw", note)
     (root / "broken.glb").write_bytes(b"this is no mesh")
     (root / "scene.blend").write_bytes(b"BLENDER")
     with house(root.parent / "data", bundle, folder=root) as own, Client(own.url) as client:

@@ -126,24 +126,6 @@ def test_searches_are_answered_during_an_ingest(shop: House, tmp_path: Path) -> 
     assert shop.search(text="part39", target="image", lexical="only").json()["hits"][0]["id"] == "part39"
 
 
-def test_without_a_service_a_collection_is_made(tmp_path: Path, root: Path, bundle: Path) -> None:
-    given = ["--data", str(tmp_path / "own"), "--bundle", str(bundle), "--workers", "1"]
-    for _ in range(2):
-        assert main(["ingest", str(root), *given, "--collection", "chairs"]) == 0
-    with house(tmp_path / "own", bundle) as shop, Client(shop.url, collection="chairs") as client:
-        assert client.count() == 2
-        assert shop.service.collection.count() == 0
-
-
-def test_settings_come_from_everywhere(
-    tmp_path: Path, root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("MULTIFOLD_DATA", str(tmp_path / "by environment"))
-    (tmp_path / "m.toml").write_text(f'bundle = "{bundle}"\n')
-    assert main(["ingest", str(root), "--config", str(tmp_path / "m.toml"), "--workers", "1"]) == 0
-    assert (tmp_path / "by environment" / "store.sqlite").is_file()
-
-
 def test_a_patch_makes_one_object_another() -> None:
     assert diff_patch({"a": 1, "b": {"c": 1, "d": 2}}, {"b": {"d": 3}, "e": [1]}) == {
         "a": None,

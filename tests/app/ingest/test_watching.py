@@ -7,12 +7,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from queue import Empty, Queue
 from threading import Thread
-from types import SimpleNamespace
 
 import pytest
 
 from app.ingest import watching
-from app.ingest.watching import watch_folder
+from app.ingest.watching import FolderWatch, hash_folder_state
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
 from tests.app.house import house, png
@@ -31,36 +30,61 @@ def root(tmp_path: Path) -> Path:
     return folder
 
 
-def within_reason(wait: Callable[[], object]) -> bool:
-    """Whether it came to an end."""
-    waiting = Thread(target=wait, daemon=True)
-    waiting.start()
-    waiting.join(PATIENCE)
-    return not waiting.is_alive()
+def watch(root: Path, pause: Callable[[float], object] = lambda _: None) -> FolderWatch:
+    return FolderWatch(root, frozenset(), 0.0, pause)
 
 
-def test_what_changes_during_a_run_is_seen_after_it(root: Path) -> None:
-    visited = watch_folder(root, 0.01, frozenset())
-    for name in ("first", "second"):
-        assert within_reason(lambda: next(visited))
-        (root / f"{name}.png").write_bytes(b"while the run goes on")
-    assert within_reason(lambda: next(visited))
+def test_a_look_sees_every_change(root: Path) -> None:
+    first = hash_folder_state(root, frozenset())
+    assert hash_folder_state(root, frozenset()) == first
+    (root / "more").mkdir()
+    (root / "more" / "new.png").write_bytes(b"x")
+    second = hash_folder_state(root, frozenset())
+    assert second != first
+    assert hash_folder_state(root, frozenset([(root / "more").resolve()])) != second
 
 
-def test_a_file_that_grows_is_waited_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_is_waited_for(root: Path) -> None:
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            (root / "new.png").write_bytes(b"new")
+
+    watching = watch(root, pause)
+    before = watching.state()
+    assert not watching.changed(before)
+    watching.wait_for_change(before)
+    assert len(pauses) >= 3
+
+
+def test_looks_take_a_small_part_of_the_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = []
+
+    def look(folder: Path, skip: frozenset[Path]) -> bytes:
+        looks.append(folder)
+        return bytes(len(looks))
+
+    monkeypatch.setattr(watching, "hash_folder_state", look)
+    rarely = FolderWatch(root, frozenset(), 1000.0)
+    assert [rarely.changed(b"") for _ in range(5)] == [True, False, False, False, False]
+    assert looks == [root]
+
+
+@pytest.mark.parametrize("looks", [None, 5])
+def test_a_file_that_grows_is_waited_for(root: Path, looks: int | None) -> None:
     grown = root / "slow.png"
 
-    def grow(_seconds: float) -> None:
+    def grow(_: float) -> None:
         """Between two looks at it, up to a size."""
         if not grown.exists() or grown.stat().st_size < 4000:
             with grown.open("ab") as slow:
                 slow.write(b"x" * 100)
 
-    monkeypatch.setattr(watching, "time", SimpleNamespace(sleep=grow))
-    visited = watch_folder(root, 0.05, frozenset())
-    next(visited)
-    next(visited)
-    assert grown.stat().st_size == 4000
+    state = watch(root, grow).settled(looks)
+    assert grown.stat().st_size == (4000 if looks is None else 500)
+    assert state == hash_folder_state(root, frozenset())
 
 
 @pytest.fixture

@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 
 from app.runtime import rebuild
-from index.collection import Collection
-from multifold.bundle.canary import open_encoder
 from multifold.cli import main
 from multifold.client.client import Client
-from multifold.types import Item
 from tests import tiny
 from tests.app.house import box, house, png
+from tests.app.ingest.conftest import Stored
+from tests.app.ingest.files import CUBE
 from tests.app.test_bad_input import refused
-
-CUBE = "mtllib {0}.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\nf 1 3 4\n"
 
 
 @pytest.fixture
@@ -38,24 +35,6 @@ def others(tmp_path: Path) -> Path:
     return tmp_path / "others"
 
 
-@pytest.fixture
-def ingest(root: Path, bundle: Path) -> Callable[..., int]:
-    def run(*more: str) -> int:
-        given = ["--data", str(root.parent / "data"), "--bundle", str(bundle), "--workers", "1"]
-        return main(["ingest", str(root), *given, *more])
-
-    return run
-
-
-@pytest.fixture
-def stored(root: Path, bundle: Path) -> Callable[[], dict[str, Item]]:
-    def items() -> dict[str, Item]:
-        with Collection.open(root.parent / "data", open_encoder(bundle, 1), read_only=True) as collection:
-            return {item.id: item for item in collection.scroll()}
-
-    return items
-
-
 def copies(root: Path) -> set[str]:
     """What lies in the collection's own folder."""
     return {path.suffix for path in (root.parent / "data" / "blobs").glob("*/*")}
@@ -64,7 +43,7 @@ def copies(root: Path) -> set[str]:
 def test_nothing_is_copied_and_all_is_given_back(
     root: Path, ingest: Callable[..., int], bundle: Path
 ) -> None:
-    assert ingest() == 0
+    assert ingest(root) == 0
     assert copies(root) == {".webp"}  # the views
     with house(root.parent / "data", bundle) as shop:
         assert shop.client.get("/v1/items/red/photos/0").content == png("red")
@@ -78,7 +57,7 @@ def test_nothing_is_copied_and_all_is_given_back(
 
 
 def test_copies_are_made_on_request(root: Path, ingest: Callable[..., int], bundle: Path) -> None:
-    assert ingest("--copy") == 0
+    assert ingest(root, "--copy") == 0
     assert copies(root) == {".webp", ".png", ".glb"}
     shutil.rmtree(root)
     with house(root.parent / "data", bundle) as shop:
@@ -89,7 +68,7 @@ def test_another_encoder_reads_them_where_they_lie(
     root: Path, ingest: Callable[..., int], bundle: Path, others: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rebuild, "longest_request", lambda _: 0.1)
-    assert ingest() == 0
+    assert ingest(root) == 0
     with house(root.parent / "data", bundle, bundles=others) as shop, Client(shop.url) as client:
         done = client.wait(client.rebuild("default", "second", bundle="second", alias="default").id, 0.05)
         assert (done.state, done.errors) == ("done", ())
@@ -106,7 +85,7 @@ def test_another_encoder_reads_them_where_they_lie(
 def test_what_went_away_is_named_and_nothing_moves(
     root: Path, ingest: Callable[..., int], bundle: Path, others: Path
 ) -> None:
-    assert ingest() == 0
+    assert ingest(root) == 0
     (root / "red.png").unlink()
     (root / "blue.mtl").write_text("newmtl m\nKd 1 0 0\n")
     with house(root.parent / "data", bundle, bundles=others) as shop, Client(shop.url) as client:
@@ -121,25 +100,25 @@ def test_what_went_away_is_named_and_nothing_moves(
 
 
 def test_what_moved_is_found_where_it_is_now(
-    root: Path, ingest: Callable[..., int], stored: Callable[[], dict[str, Item]], bundle: Path
+    root: Path, ingest: Callable[..., int], stored: Stored, bundle: Path
 ) -> None:
-    ingest()
+    ingest(root)
     before = stored()["red"]
     (root / "red.png").rename(root / "deep" / "crate.png")
     (root / "deep" / "green.glb").rename(root / "leaf.glb")
-    ingest()
+    ingest(root)
     assert stored()["red"].observations[-1].blob == before.observations[-1].blob
     with house(root.parent / "data", bundle) as shop:
         assert shop.client.get("/v1/items/red/photos/0").content == png("red")
         assert shop.client.get("/v1/items/deep%2Fgreen/files/0").content == box("green")
         (root / "deep" / "crate.png").rename(root / "box.png")  # and while a service has the collection
-        ingest()
+        ingest(root)
         assert shop.client.get("/v1/items/red/photos/0").content == png("red")
 
 
 def test_a_copy_elsewhere_does_too(root: Path, ingest: Callable[..., int], bundle: Path) -> None:
     shutil.copy(root / "red.png", root / "same.png")
-    ingest()
+    ingest(root)
     (root / "same.png").unlink()
     with house(root.parent / "data", bundle) as shop:
         assert shop.client.get("/v1/items/same/photos/0").content == png("red")
@@ -148,20 +127,20 @@ def test_a_copy_elsewhere_does_too(root: Path, ingest: Callable[..., int], bundl
 def test_what_lost_its_place_goes_in_again(
     root: Path, ingest: Callable[..., int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    ingest()
-    ingest()
+    ingest(root)
+    ingest(root)
     assert "3 unchanged" in capsys.readouterr().out
     (root.parent / "data" / "in_place.sqlite").unlink()
-    ingest()
+    ingest(root)
     assert "3 changed" in capsys.readouterr().out
-    ingest()
+    ingest(root)
     assert "3 unchanged" in capsys.readouterr().out
 
 
 def test_no_request_names_a_file(root: Path, ingest: Callable[..., int], bundle: Path) -> None:
     secret = root.parent / "secret.png"
     secret.write_bytes(png("yellow"))
-    ingest()
+    ingest(root)
     payload = {"source": "things", "path": "../secret.png", "in_place": str(secret)}
     with house(root.parent / "data", bundle) as shop, Client(shop.url) as client:
         client.update("red", payload=payload)
@@ -174,9 +153,9 @@ def test_no_request_names_a_file(root: Path, ingest: Callable[..., int], bundle:
 def test_compacting_lets_go_of_them_and_touches_none(
     root: Path, ingest: Callable[..., int], bundle: Path
 ) -> None:
-    ingest()
+    ingest(root)
     (root / "red.png").rename(root.parent / "red.png")
-    ingest()
+    ingest(root)
     given = ["--data", str(root.parent / "data"), "--bundle", str(bundle)]
     assert main(["index", "verify", *given]) == 0
     assert main(["index", "compact", *given[:2]]) == 0

@@ -1,0 +1,174 @@
+"""What a folder or a manifest changes in a collection: added, changed, moved, deleted, unchanged."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import trimesh
+
+from app.ingest.report import IngestReport
+from multifold.types import Item
+from tests.app.house import box, png
+from tests.app.ingest.conftest import Stored, Take
+from tests.app.ingest.files import COLOURS, CUBE, change_entry, put, write_boxes
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Two photos, one of them in a folder and with a caption."""
+    put(tmp_path / "things" / "red box.png", png("red"))
+    put(tmp_path / "things" / "more" / "one.png", png("green"))
+    put(tmp_path / "things" / "more" / "one.txt", "a green thing\n")
+    return tmp_path / "things"
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    return write_boxes(tmp_path)
+
+
+def texts(item: Item) -> list[str | None]:
+    return [seen.text for seen in item.observations if seen.kind == "caption"]
+
+
+def test_a_folder_becomes_items(take: Take, root: Path, stored: Stored) -> None:
+    assert take(root) == IngestReport(added=["more/one", "red box"])
+    items = stored()
+    assert texts(items["more/one"]) == ["a green thing"]
+    assert texts(items["red box"]) == ["red box"]
+    payload = dict(items["more/one"].payload)
+    assert len(payload.pop("content")) == 64
+    size = len(png("green"))
+    place = {"source": "things", "path": "more/one.png", "folder": "more"}
+    assert payload == {**place, "format": "png", "size": size}
+    assert take(root) == IngestReport(unchanged=2)
+
+
+def test_names_can_be_switched_off(take: Take, root: Path, stored: Stored) -> None:
+    take(root, names=False)
+    assert texts(stored()["red box"]) == []
+    assert take(root) == IngestReport(changed=["red box"], unchanged=1)
+
+
+def test_what_a_gltf_says_is_a_caption_of_what_has_none(take: Take, root: Path, stored: Stored) -> None:
+    scene = trimesh.Scene({"footStool": trimesh.creation.box()})
+    put(root / "b.glb", bytes(scene.export(file_type="glb")))  # type: ignore[no-untyped-call]
+    take(root)
+    assert "foot stool" in " ".join(filter(None, texts(stored()["b"])))
+    take(root, metadata=False)
+    assert "foot stool" not in " ".join(filter(None, texts(stored()["b"])))
+
+
+def test_what_is_damaged_goes_in_again(take: Take, root: Path, data: Path, stored: Stored) -> None:
+    take(root)
+    with closing(sqlite3.connect(data / "store.sqlite")) as store, store:
+        store.execute("UPDATE observations SET blob = 'no blob' WHERE kind = 'photo'")
+    assert all(item.damaged for item in stored().values())
+    assert take(root) == IngestReport(changed=["more/one", "red box"])
+    assert not any(item.damaged for item in stored().values())
+
+
+def test_what_moved_keeps_its_item(take: Take, root: Path, stored: Stored) -> None:
+    take(root)
+    seen = stored()["red box"].pictures("photo")
+    (root / "deep").mkdir()
+    (root / "red box.png").rename(root / "deep" / "crate.png")
+    assert take(root) == IngestReport(moved=["red box"], unchanged=1)
+    item = stored()["red box"]
+    assert item.payload["path"] == "deep/crate.png"
+    assert texts(item)[0] == "crate"
+    assert item.pictures("photo") == seen
+    put(root / "red box.png", png("yellow"))
+    assert len(take(root).added) == 1
+    assert take(root) == IngestReport(unchanged=3)
+
+
+def test_what_is_gone_goes(take: Take, root: Path, stored: Stored) -> None:
+    other = put(root.parent / "other" / "red box.png", png("blue")).parent
+    take(root)
+    assert take(other) == IngestReport(added=["other/red box"])
+    (root / "red box.png").unlink()
+    assert take(root / "more") == IngestReport(unchanged=1)
+    assert take(root) == IngestReport(deleted=["red box"], unchanged=1)
+    assert set(stored()) == {"more/one", "other/red box"}
+
+
+def test_a_part_of_a_known_folder_is_no_new_source(take: Take, root: Path) -> None:
+    take(root)
+    put(root / "more" / "copy.png", png("red"))  # an item of its own
+    put(root / "three.png", png("white"))
+    assert take(root / "more") == IngestReport(added=["more/copy"], unchanged=1)
+
+
+def test_the_side_files_of_a_mesh_are_its_content(take: Take, root: Path) -> None:
+    put(root / "m.obj", CUBE.format("m"))
+    put(root / "m.mtl", "newmtl m\nKd 1 0 0\n")
+    put(root / "blue.glb", box("blue"))
+    assert take(root).added == ["blue", "m", "more/one", "red box"]
+    put(root / "m.mtl", "newmtl m\nKd 0 0 1\n")
+    assert take(root) == IngestReport(changed=["m"], unchanged=3)
+    put(root / "m.mtl", "newmtl m\nmap_Kd t.png\n")
+    assert take(root).changed == ["m"]
+    put(root / "t.png", png("green"))
+    assert take(root) == IngestReport(changed=["m"], unchanged=3)
+
+
+def test_a_broken_file_is_skipped_and_its_item_stays(take: Take, root: Path, stored: Stored) -> None:
+    take(root)
+    put(root / "red box.png", b"broken")
+    put(root / "new.glb", b"broken")
+    report = take(root)
+    assert [problem.name for problem in report.skipped] == ["red box", "new"]
+    assert "not a picture we can read" in report.skipped[0].reason
+    assert (report.added, report.changed, report.deleted) == ([], [], [])
+    assert set(stored()) == {"more/one", "red box"}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"texts": ["other words"]},
+        {"texts": ["red thing", "a red box"]},
+        {"meta": {"is": "new"}},
+        {"images": []},
+        {"images": ["blue.png"]},
+        {"mesh": "blue.glb"},
+        {"mesh": None},
+    ],
+)
+def test_a_changed_entry_of_a_manifest_goes_in_again(
+    manifest: Path, take: Take, fields: dict[str, object]
+) -> None:
+    assert take(manifest) == IngestReport(added=[*COLOURS])
+    assert take(manifest) == IngestReport(unchanged=3)
+    change_entry(manifest, 0, **fields)
+    assert take(manifest) == IngestReport(changed=["red"], unchanged=2)
+    assert take(manifest) == IngestReport(unchanged=3)
+
+
+@pytest.mark.parametrize(("name", "content"), [("red.glb", box("yellow")), ("red.png", png("yellow"))])
+def test_a_changed_file_of_a_manifest_goes_in_again(
+    manifest: Path, take: Take, name: str, content: bytes
+) -> None:
+    take(manifest)
+    put(manifest.parent / name, content)
+    assert take(manifest) == IngestReport(changed=["red"], unchanged=2)
+
+
+def test_a_texture_beside_a_mesh_of_a_manifest_is_part_of_it(manifest: Path, take: Take) -> None:
+    put(manifest.parent / "red.obj", CUBE.format("red"))
+    put(manifest.parent / "red.mtl", "newmtl m\nKd 1 0 0\n")
+    change_entry(manifest, 0, mesh="red.obj")
+    take(manifest)
+    put(manifest.parent / "red.mtl", "newmtl m\nKd 0 0 1\n")
+    assert take(manifest) == IngestReport(changed=["red"], unchanged=2)
+
+
+def test_meshes_of_a_manifest_are_drawn_again_if_the_cache_is_lost(
+    manifest: Path, take: Take, data: Path
+) -> None:
+    take(manifest)
+    for remembered in (data / "drawn").iterdir():
+        remembered.write_text("half a li")
+    assert take(manifest) == IngestReport(changed=[*COLOURS])

@@ -1,0 +1,193 @@
+"""`multifold ingest` from a command line to a collection that is searched."""
+
+import json
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multifold.cli import main
+from multifold.client.client import Client
+from tests import tiny
+from tests.app.house import house, png
+from tests.app.ingest.conftest import Take
+from tests.app.ingest.files import COLOURS, change_entry, put, write_boxes, write_manifest
+
+Ingest = Callable[..., int]
+
+
+@pytest.fixture
+def manifest(tmp_path: Path) -> Path:
+    return write_boxes(tmp_path)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    put(tmp_path / "things" / "red box.png", png("red"))
+    put(tmp_path / "things" / "more" / "one.png", png("green"))
+    return tmp_path / "things"
+
+
+def test_items_of_a_manifest_are_found(
+    manifest: Path, data: Path, bundle: Path, ingest: Ingest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ingest(manifest) == 0
+    assert "3 added, 0 changed, 0 moved, 0 deleted, 0 unchanged, 0 skipped" in capsys.readouterr().out
+    with house(data, bundle) as shop:
+        for colour in COLOURS:
+            for target in ("shape", "image", "text"):
+                assert shop.best(text=f"{colour} box", target=target) == colour
+        assert shop.client.get("/v1/items/red").json()["payload"] == {"is": "red"}
+
+
+def test_a_dry_run_says_what_would_happen(
+    root: Path, data: Path, bundle: Path, ingest: Ingest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(root / "old.fbx", b"x")
+    assert ingest(root, "--dry-run") == 0
+    output = capsys.readouterr()
+    assert "would be: 2 added" in output.out
+    assert "added red box" in output.out
+    assert "convert it to glb with FBX2glTF" in output.err
+    assert not data.exists()
+    report = root.parent / "report.json"
+    assert ingest(root, "--report", str(report)) == 0
+    assert json.loads(report.read_text())["added"] == ["more/one", "red box"]
+    with house(data, bundle) as shop:
+        assert shop.best(text="red", target="image") == "red box"
+
+
+def test_what_cannot_be_read_is_skipped_with_the_reason(
+    manifest: Path, ingest: Ingest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(manifest.parent / "red.glb", b"text")
+    (manifest.parent / "green.png").unlink()
+    change_entry(manifest, 2, id="x" * 600)
+    with manifest.open("a") as lines:
+        lines.write('{"id": "fine", "texts": ["white"]}\n')
+    path = manifest.parent / "report.json"
+    assert ingest(manifest, "--report", str(path)) == 0
+    report = json.loads(path.read_text())
+    assert report["added"] == ["fine"]
+    reasons = {problem["name"]: problem["reason"] for problem in report["skipped"]}
+    assert set(reasons) == {"red", "green", "x" * 600}
+    assert "not a GLB" in reasons["red"]
+    assert "No such file" in reasons["green"]
+    assert "3 skipped" in capsys.readouterr().out
+
+
+def test_a_run_that_writes_nothing_is_a_failure(
+    manifest: Path, ingest: Ingest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines: list[dict[str, Any]] = [
+        {"id": "a", "mesh": "none.glb", "split": "test"},
+        {"id": "b", "texts": ["red"]},
+    ]
+    write_manifest(manifest, lines)
+    assert ingest(manifest, "--split", "test") == 1
+    output = capsys.readouterr()
+    assert "0 unchanged, 1 skipped" in output.out
+    assert "a: " in output.err
+
+
+def test_an_empty_folder_deletes_nothing_unasked(
+    root: Path, ingest: Ingest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ingest(root)
+    for path in root.rglob("*.png"):
+        path.unlink()
+    assert ingest(root) == 2
+    assert "Is its drive there?" in capsys.readouterr().err
+    assert ingest(root, "--allow-empty") == 0
+    assert "2 deleted" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "reason"),
+    [
+        ("none.png", [], "no file or folder"),
+        ("none.jsonl", [], "there is no manifest"),
+        ("red box.png", ["--watch"], "follows a folder"),
+        ("", ["--split", "a"], "--split"),
+    ],
+)
+def test_a_senseless_request_is_refused(
+    root: Path, ingest: Ingest, name: str, more: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ingest(root / name, *more) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_a_collection_of_another_encoder_is_refused(
+    manifest: Path, take: Take, ingest: Ingest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    take(manifest)
+    other = tiny.build(manifest.parent / "other", seed=1)
+    assert ingest(manifest, "--bundle", str(other.folder)) == 2
+    assert other.vector_id in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"renderer": "software-0"}, "software-0"), ({"views": 5}, "5 views"), ({"rig": "ring0"}, "ring0")],
+)
+def test_an_encoder_that_knows_other_views_is_refused(
+    manifest: Path, ingest: Ingest, changes: dict[str, Any], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    views = {**vars(tiny.SPEC.views), **changes}
+    other = tiny.build(manifest.parent / "other", views=type(tiny.SPEC.views)(**views))
+    assert ingest(manifest, "--bundle", str(other.folder)) == 2
+    assert reason in capsys.readouterr().err
+
+
+def test_a_new_name_makes_a_collection(root: Path, data: Path, bundle: Path, ingest: Ingest) -> None:
+    for _ in range(2):
+        assert ingest(root, "--collection", "chairs") == 0
+    with house(data, bundle) as shop, Client(shop.url, collection="chairs") as client:
+        assert client.count() == 2
+        assert shop.service.collection.count() == 0
+
+
+def test_settings_come_from_everywhere(
+    tmp_path: Path, root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MULTIFOLD_DATA", str(tmp_path / "by environment"))
+    put(tmp_path / "m.toml", f'bundle = "{bundle}"\n')
+    assert main(["ingest", str(root), "--config", str(tmp_path / "m.toml"), "--workers", "1"]) == 0
+    assert (tmp_path / "by environment" / "store.sqlite").is_file()
+
+
+def count_items(store: Path) -> int:
+    """How many items are written, as another process sees it."""
+    try:
+        with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as database:
+            return int(database.execute("SELECT count(*) FROM items").fetchone()[0])
+    except sqlite3.OperationalError:
+        return 0
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_where_it_was(root: Path, data: Path, bundle: Path, ingest: Ingest) -> None:
+    for number in range(200):
+        put(root / f"{number}.png", png(COLOURS[number % 3]) + bytes([number]))
+    command = "import sys; from multifold.cli import main; sys.exit(main(sys.argv[1:]))"
+    words = ["ingest", str(root), "--data", str(data), "--bundle", str(bundle)]
+    with subprocess.Popen([sys.executable, "-c", command, *words], stderr=subprocess.DEVNULL) as running:
+        while running.poll() is None and not count_items(data / "store.sqlite"):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGKILL)
+    path = root.parent / "report.json"
+    assert ingest(root, "--report", str(path)) == 0
+    report = json.loads(path.read_text())
+    assert report["unchanged"] > 0
+    assert len(report["added"]) > 0
+    assert report["unchanged"] + len(report["added"]) == 202
+    assert ingest(root, "--report", str(path)) == 0
+    assert json.loads(path.read_text())["unchanged"] == 202

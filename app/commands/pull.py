@@ -154,7 +154,9 @@ def _pull_encoder(args: argparse.Namespace, name: str, folder: Path) -> None:
     request = BundleRequest(name.split("/")[-1], about, variant, args.rig, args.language, prefixes)
     bundle = build_bundle(source, folder, request)
     shutil.rmtree(downloads, ignore_errors=True)
-    licence, image, text = bundle.provenance["licence"], bundle.image, bundle.text
+    licence = bundle.provenance["licence"]
+    image = bundle.image
+    text = bundle.text
     print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {folder}")
     size = f"{image.size} x {image.size}"
     print(f"  {bundle.variant}, {bundle.geometry.dim} numbers a vector; pictures of {size}")

@@ -57,7 +57,10 @@ class Batcher(Generic[Request, Answer]):
         threads: int = 1,
         watch: OnBatch = ignore_batch,
     ) -> None:
-        self._work, self._most, self._room, self._watch = work, most, room, watch
+        self._work = work
+        self._most = most
+        self._room = room
+        self._watch = watch
         self._loop = asyncio.get_running_loop()
         self._queue: deque[_Waiting[Request, Answer]] = deque()
         self._changed = threading.Condition()

@@ -87,7 +87,9 @@ class ObservationEncoder:
     """Encodes observations as the bundle says, and is the space of its collections. For several threads."""
 
     def __init__(self, encoder: Encoder, sandbox: Sandbox, settings: Settings) -> None:
-        self.encoder, self._sandbox, self._max_pixels = encoder, sandbox, settings.max_pixels
+        self.encoder = encoder
+        self._sandbox = sandbox
+        self._max_pixels = settings.max_pixels
         self.on_rescore: Callable[[float], None] = ignore_duration  # is called with the seconds of each
 
     @property
@@ -147,11 +149,21 @@ class ObservationEncoder:
         A single view may have another size, for people to look at.
         """
         spec = self.encoder.bundle.views
-        data, suffix, within = _file_of(mesh)
-        style = spec.rig, size or spec.size, spec.background, spec.up
         points = self.encoder.bundle.points if view is None else None
-        sample = (0, 0) if points is None else (points.points, points.seed)
-        return self._sandbox.draw(data, suffix, *style, within, lane, view, *sample)
+        data, suffix, within = _file_of(mesh)
+        return self._sandbox.draw(
+            data,
+            suffix,
+            rig=spec.rig,
+            size=size or spec.size,
+            background=spec.background,
+            up=spec.up,
+            within=within,
+            lane=lane,
+            view=view,
+            points=0 if points is None else points.points,
+            seed=0 if points is None else points.seed,
+        )
 
     def sample(self, mesh: MeshData | MeshPath, count: int | None = None) -> PointSample:
         """Points of a mesh, as many as the bundle says or another count, sampled as it says."""

@@ -123,7 +123,9 @@ class ExportFiles:
     """The originals of items as files: in place, else copies."""
 
     def __init__(self, blobs: Blobs, home: Path, copies: Path) -> None:
-        self._blobs, self._home, self._copies = blobs, home, copies
+        self._blobs = blobs
+        self._home = home
+        self._copies = copies
 
     def path(self, key: str) -> Path:
         in_place = self._blobs.file(key)

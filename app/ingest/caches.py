@@ -77,7 +77,9 @@ class ContentCache(AbstractContextManager["ContentCache"]):
         before = stamp_file(path)
         if path.suffix.lower() in EXTENSIONS:
             mesh = digest_content(path, within=within)
-            value, files, complete = mesh.hash, mesh.files, not mesh.missing
+            value = mesh.hash
+            files = mesh.files
+            complete = not mesh.missing
         else:
             with open(path, "rb") as picture:
                 value = hashlib.file_digest(picture, "sha256").hexdigest()

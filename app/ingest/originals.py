@@ -28,7 +28,9 @@ class OriginalFiles(AbstractContextManager["OriginalFiles"]):
     def __init__(
         self, blobs: Blobs, *, copy: bool, spared: Sequence[Path] = (), writers: int = DISK_WRITERS
     ) -> None:
-        self.blobs, self._copy, self._spared = blobs, copy, spared
+        self.blobs = blobs
+        self._copy = copy
+        self._spared = spared
         self._places = blobs.places if isinstance(blobs, FolderBlobs) and not copy else None
         self._new: list[tuple[str, Path]] = []
         self._lock = threading.Lock()

@@ -197,7 +197,9 @@ class IngestPipeline:
         together: int = WRITE_BATCH,
         stop: threading.Event | None = None,
     ) -> None:
-        self._collection, self._observer, self._originals = collection, observer, originals
+        self._collection = collection
+        self._observer = observer
+        self._originals = originals
         self._put = write or (lambda items: write_items(collection, items))
         self._together = together
         self._stop = stop or threading.Event()

@@ -29,7 +29,9 @@ class ServiceSender:
     """Sends items; what the service refuses is skipped and reported."""
 
     def __init__(self, client: Client, collection: Collection | None, views: ViewCache) -> None:
-        self._client, self._collection, self._views = client, collection, views
+        self._client = client
+        self._collection = collection
+        self._views = views
         self._originals = None if collection is None else OriginalFiles(collection.blobs, copy=False)
         self._in_place = bool(client.info().get("in_place"))
         self.skipped: list[FileProblem] = []

@@ -23,7 +23,10 @@ class FolderWatch:
         seconds: float,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._folder, self._skip, self._seconds, self._pause = folder, skip, seconds, pause
+        self._folder = folder
+        self._skip = skip
+        self._seconds = seconds
+        self._pause = pause
         self._next_look = 0.0
 
     def state(self) -> bytes:

@@ -3,7 +3,7 @@
 import resource
 import shutil
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -29,19 +29,19 @@ class MetricReader(Collector):
         return self.read()
 
 
-def _gauge(name: str, about: str, *labels: str) -> GaugeMetricFamily:
+def _gauge(name: str, about: str, labels: Sequence[str]) -> GaugeMetricFamily:
     return GaugeMetricFamily(name, about, labels=labels)
 
 
-def _counter(name: str, about: str, *labels: str) -> CounterMetricFamily:
+def _counter(name: str, about: str, labels: Sequence[str]) -> CounterMetricFamily:
     return CounterMetricFamily(name, about, labels=labels)
 
 
 def read_contents(services: Iterable[CollectionService]) -> Iterable[Metric]:
-    info = _gauge("multifold_info", "What runs here.", "collection", "version", "bundle", "vector_id")
-    items = _gauge("multifold_items", "Items in the collection.", "collection")
-    kinds = _gauge("multifold_observations", "Observations in the collection.", "collection", "kind")
-    changes = _gauge("multifold_version", "Last change that searches see.", "collection")
+    info = _gauge("multifold_info", "What runs here.", ("collection", "version", "bundle", "vector_id"))
+    items = _gauge("multifold_items", "Items in the collection.", ["collection"])
+    kinds = _gauge("multifold_observations", "Observations in the collection.", ["collection", "kind"])
+    changes = _gauge("multifold_version", "Last change that searches see.", ["collection"])
     for service in services:
         bundle = service.encoder.bundle
         info.add_metric([service.name, version("multifold"), bundle.name, bundle.vector_id], 1)
@@ -53,13 +53,13 @@ def read_contents(services: Iterable[CollectionService]) -> Iterable[Metric]:
 
 
 def read_indexes(services: Iterable[CollectionService]) -> Iterable[Metric]:
-    rows = _gauge("multifold_index_rows", "Rows of an index in this process.", *INDEX)
+    rows = _gauge("multifold_index_rows", "Rows of an index in this process.", INDEX)
     sealed = _gauge(
-        "multifold_index_sealed_rows", "Those in sealed parts; others are searched exactly.", *INDEX
+        "multifold_index_sealed_rows", "Those in sealed parts; others are searched exactly.", INDEX
     )
-    recall = _gauge("multifold_index_recall", "Recall of the first ten, when a part was sealed.", *INDEX)
-    memory = _gauge("multifold_index_bytes", "What sealed parts take in memory.", *INDEX)
-    files = _gauge("multifold_index_file_bytes", "Vectors of sealed parts that are read from files.", *INDEX)
+    recall = _gauge("multifold_index_recall", "Recall of the first ten, when a part was sealed.", INDEX)
+    memory = _gauge("multifold_index_bytes", "What sealed parts take in memory.", INDEX)
+    files = _gauge("multifold_index_file_bytes", "Vectors of sealed parts that are read from files.", INDEX)
     for service in services:
         for (side, kind), (count, segments) in service.collection.sealed().items():
             labels = [service.name, side, kind]
@@ -74,14 +74,14 @@ def read_indexes(services: Iterable[CollectionService]) -> Iterable[Metric]:
 def read_searches(services: Iterable[CollectionService]) -> Iterable[Metric]:
     """The recall of late searches, and what all searches have read from files."""
     recall = _gauge(
-        "multifold_index_served_recall", "Recall of late searches, of those repeated exactly.", *INDEX
+        "multifold_index_served_recall", "Recall of late searches, of those repeated exactly.", INDEX
     )
-    repeated = _gauge("multifold_index_served_answers", "Late searches that were repeated exactly.", *INDEX)
+    repeated = _gauge("multifold_index_served_answers", "Late searches that were repeated exactly.", INDEX)
     reads = _counter(
-        "multifold_index_reads_total", "Queries, or blocks of rows, that read from files.", *INDEX
+        "multifold_index_reads_total", "Queries, or blocks of rows, that read from files.", INDEX
     )
-    rows = _counter("multifold_index_rows_read_total", "Rows that were read from files.", *INDEX)
-    disk = _counter("multifold_index_disk_read_bytes_total", "What the disk gave for these rows.", *INDEX)
+    rows = _counter("multifold_index_rows_read_total", "Rows that were read from files.", INDEX)
+    disk = _counter("multifold_index_disk_read_bytes_total", "What the disk gave for these rows.", INDEX)
     for service in services:
         for (side, kind), served in service.collection.served().items():
             recall.add_metric([service.name, side, kind], served.mean)
@@ -95,11 +95,11 @@ def read_searches(services: Iterable[CollectionService]) -> Iterable[Metric]:
 
 def read_probes(probes: dict[str, ProbeResult]) -> Iterable[Metric]:
     """The last probe of each collection."""
-    sound = _gauge("multifold_probe_sound", "Whether the encoder answers its canaries.", "collection")
-    recall = _gauge("multifold_probe_recall", "Share of known captions that find their item.", "collection")
-    when = _gauge("multifold_probe_time_seconds", "When the last probe ended.", "collection")
-    damaged = _gauge("multifold_damaged_observations", "Found damaged, and not repaired.", "collection")
-    repaired = _gauge("multifold_repaired_observations", "Found damaged, and repaired.", "collection")
+    sound = _gauge("multifold_probe_sound", "Whether the encoder answers its canaries.", ["collection"])
+    recall = _gauge("multifold_probe_recall", "Share of known captions that find their item.", ["collection"])
+    when = _gauge("multifold_probe_time_seconds", "When the last probe ended.", ["collection"])
+    damaged = _gauge("multifold_damaged_observations", "Found damaged, and not repaired.", ["collection"])
+    repaired = _gauge("multifold_repaired_observations", "Found damaged, and repaired.", ["collection"])
     for name, probe in {**probes}.items():
         sound.add_metric([name], probe.sound)
         if probe.queries:
@@ -111,7 +111,7 @@ def read_probes(probes: dict[str, ProbeResult]) -> Iterable[Metric]:
 
 
 def read_queues(waiting: dict[str, int], room: int) -> Iterable[Metric]:
-    waits = _gauge("multifold_queue_waiting", "Requests that wait.", "work")
+    waits = _gauge("multifold_queue_waiting", "Requests that wait.", ["work"])
     for work, count in waiting.items():
         waits.add_metric([work], count)
     return waits, GaugeMetricFamily("multifold_queue_room", "Most that may wait for one work.", room)

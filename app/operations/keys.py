@@ -61,7 +61,7 @@ def read_toml(path: Path, what: str, refusal: type[MultifoldError]) -> dict[str,
 
 
 def read_keys(path: Path) -> list[ApiKey]:
-    return [_from_table(*pair) for pair in read_toml(path, "the keys", ApiKeyError).items()]
+    return [_from_table(name, table) for name, table in read_toml(path, "the keys", ApiKeyError).items()]
 
 
 def write_keys(path: Path, keys: Iterable[ApiKey]) -> None:

@@ -76,7 +76,9 @@ class _BundleBuilder:
     """Wraps both towers, and compares each wrapped graph with the published one."""
 
     def __init__(self, source: PublishedFiles, layout: TowerLayout, request: BundleRequest) -> None:
-        self._source, self._layout, self._request = source, layout, request
+        self._source = source
+        self._layout = layout
+        self._request = request
         self._image, self._text = source.path(layout.image_graph), source.path(layout.text_graph)
         ids, mask = graphs.ids_input(graphs.read_graph(self._text, weights=False))
         self._any_length = graphs.axis_lengths(ids)[1] is None
@@ -103,7 +105,9 @@ class _BundleBuilder:
 
     def _describe(self, folder: Path) -> Bundle:
         """The description, as far as it is known before the graphs have answered; writes the tokenizer."""
-        request, source, layout = self._request, self._source, self._layout
+        request = self._request
+        source = self._source
+        layout = self._layout
         image = image_spec(source, layout)
         on_cpu, elsewhere = TOLERANCES[request.variant]
         (folder / "tokenizer.json").write_text(source.text(layout.tokenizer), encoding="utf-8")

@@ -68,7 +68,9 @@ class _Repository:
     """One commit of a repository, as the hub describes it."""
 
     def __init__(self, api: HfApi, request: HubRequest, info: ModelInfo, pins: Mapping[str, str]) -> None:
-        self._api, self._request, self._pins = api, request, pins
+        self._api = api
+        self._request = request
+        self._pins = pins
         self.commit = str(info.sha)
         self.files: dict[str, RepoSibling] = {one.rfilename: one for one in info.siblings or ()}
         licence = info.card_data.license if info.card_data else None

@@ -96,11 +96,23 @@ def recognise_layout(names: Collection[str], variant: Variant) -> TowerLayout:
     if "visual/model.onnx" in names or "textual/model.onnx" in names:
         if variant != "fp32":
             raise PullError(f"towers in immich's layout come as fp32 alone, not as {variant}")
-        text = [f"textual/{name}" for name in ("model.onnx", "tokenizer.json", "tokenizer_config.json")]
-        layout = TowerLayout("immich", "visual/model.onnx", text[0], "visual/preprocess_cfg.json", *text[1:])
+        layout = TowerLayout(
+            "immich",
+            image_graph="visual/model.onnx",
+            text_graph="textual/model.onnx",
+            image_config="visual/preprocess_cfg.json",
+            tokenizer="textual/tokenizer.json",
+            tokenizer_config="textual/tokenizer_config.json",
+        )
     elif any(name in names for name in graphs):
-        configs = ("preprocessor_config.json", "tokenizer.json", "tokenizer_config.json")
-        layout = TowerLayout("transformers.js", graphs[0], graphs[1], *configs)
+        layout = TowerLayout(
+            "transformers.js",
+            image_graph=graphs[0],
+            text_graph=graphs[1],
+            image_config="preprocessor_config.json",
+            tokenizer="tokenizer.json",
+            tokenizer_config="tokenizer_config.json",
+        )
     else:
         there = sorted(name for name in names if name.endswith(".onnx")) or ["no ONNX graph at all"]
         sought = f"looked for {graphs[0]} and visual/model.onnx, and found {', '.join(there[:8])}"

@@ -63,14 +63,16 @@ def _draw_picture(form: str, colour: str, size: tuple[int, int], background: str
     fade = np.linspace(0.55, 1.0, size[0])[None, :, None] * np.ones((size[1], 1, 1))
     background = background if background != colour else "green"
     picture = Image.fromarray((fade * np.array(COLOURS[background])).astype(np.uint8))
-    left, top, right, bottom = size[0] // 4, size[1] // 4, 3 * size[0] // 4, 3 * size[1] // 4
+    width, height = size
+    left, right = width // 4, 3 * width // 4
+    top, bottom = height // 4, 3 * height // 4
     draw, fill = ImageDraw.Draw(picture), COLOURS[colour]
     if form == "circle":
         draw.ellipse((left, top, right, bottom), fill)
     elif form == "square":
         draw.rectangle((left, top, right, bottom), fill)
     else:
-        draw.polygon([(left, bottom), (right, bottom), (size[0] // 2, top)], fill)
+        draw.polygon([(left, bottom), (right, bottom), (width // 2, top)], fill)
     return picture
 
 

@@ -27,7 +27,9 @@ class JobRunner:
     """Adds and runs jobs on one event loop; `exclusive`: no other process runs jobs of this list."""
 
     def __init__(self, jobs: JobList, handlers: Mapping[str, JobHandler], *, exclusive: bool) -> None:
-        self._jobs, self._handlers, self._exclusive = jobs, handlers, exclusive
+        self._jobs = jobs
+        self._handlers = handlers
+        self._exclusive = exclusive
         self._name = uuid4().hex
         self._added = asyncio.Event()
         self._loop = asyncio.create_task(self._work())

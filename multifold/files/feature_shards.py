@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -69,7 +70,7 @@ def read_shard(folder: Path, name: str, expected: str | None = None) -> FeatureS
         raise ShardError(f"{folder / name}.json is damaged: its sha256 is not the one listed")
     try:
         raw = json.loads(description)
-        rows = tuple(_row(*row) for row in raw["rows"])
+        rows = tuple(map(_row, raw["rows"]))
         return FeatureShard(raw["vector_id"], rows, _features(folder / f"{name}.npy", raw["sha256"], rows))
     except (KeyError, TypeError, ValueError) as error:
         raise ShardError(f"shard {name} in {folder} is not what this version writes: {error!r}") from error
@@ -89,7 +90,8 @@ def _features(path: Path, expected: str, rows: Sequence[FeatureRow]) -> Features
     return features
 
 
-def _row(item: str, kind: Kind, index: int, text: str | None) -> FeatureRow:
+def _row(fields: Sequence[Any]) -> FeatureRow:
+    item, kind, index, text = fields
     if not isinstance(item, str) or kind not in SIDE_OF or not isinstance(index, int):
         raise ShardError(
             f"there is no observation {kind} {index} of item {item!r}: compute the features again"
@@ -127,7 +129,10 @@ class ShardWriter:
     def __init__(self, folder: Path, vector_id: str, dim: int, rows_per_shard: int = 16_384) -> None:
         if rows_per_shard < 1 or dim < 1:
             raise ShardError("a shard holds at least one row, and a feature at least one number")
-        self.folder, self.vector_id, self.dim, self.rows_per_shard = folder, vector_id, dim, rows_per_shard
+        self.folder = folder
+        self.vector_id = vector_id
+        self.dim = dim
+        self.rows_per_shard = rows_per_shard
         self._rows: list[FeatureRow] = []
         self._features: list[Features] = []
         self._finished: dict[str, str] = {}  # name -> sha256

@@ -150,7 +150,9 @@ class _ItemFiles:
 
 class _FolderReader:
     def __init__(self, root: Path, layout: FolderLayout) -> None:
-        self._root, self._layout, self._contents = root, layout, FolderContents()
+        self._root = root
+        self._layout = layout
+        self._contents = FolderContents()
         self._groups: dict[str, _ItemFiles] = defaultdict(_ItemFiles)
         self._owner: dict[str, str] = {}  # a file, with its suffix or without -> the name of its group
         self._tables: list[Path] = []

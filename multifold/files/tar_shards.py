@@ -27,7 +27,10 @@ def is_tar_member(path: Path) -> bool:
 def read_bytes(path: Path) -> bytes:
     """A file's bytes, wherever it lies."""
     place = _offset_and_size(path)
-    return path.read_bytes() if place is None else _read_member(path, *place)
+    if place is None:
+        return path.read_bytes()
+    offset, size = place
+    return _read_member(path, offset, size)
 
 
 def member_path(shard: Path, member: tarfile.TarInfo) -> Path:

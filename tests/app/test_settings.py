@@ -54,6 +54,19 @@ def test_more_than_one_process_is_refused_with_the_reason(monkeypatch: pytest.Mo
         read_settings({})
 
 
+def test_a_folder_has_a_collection_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert Settings(folder="~/models").folder == tmp_path.resolve() / "models"  # type: ignore[arg-type]
+    assert read_settings({"folder": tmp_path / "models"}).data == Path("data/models")
+    given = {"folder": tmp_path / "models", "bundle": Path("bundles/siglip2-b16-small")}
+    assert read_settings(given).data == Path("data/models-siglip2-b16-small")
+    assert read_settings(given | {"data": tmp_path}).data == tmp_path
+    monkeypatch.setenv("MULTIFOLD_FOLDER", "")
+    assert (read_settings({}).folder, read_settings({}).data) == (None, Path("data"))
+    monkeypatch.setenv("MULTIFOLD_FOLDER", str(tmp_path / "things"))
+    assert read_settings({}).data == Path("data/things")
+
+
 def test_secrets_are_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MULTIFOLD_KEYS", "read:0123456789abcdef")
     settings = read_settings({})

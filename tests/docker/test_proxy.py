@@ -19,7 +19,7 @@ import pytest
 
 from multifold.client.client import Client, ServiceError
 from tests import tiny
-from tests.app.test_serve import serve
+from tests.app.process import serve
 from tests.index.servers import Server
 from tests.ports import free_ports
 from tests.waiting import PATIENCE, until

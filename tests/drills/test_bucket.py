@@ -9,7 +9,7 @@ from index.store.store import open_blobs
 from multifold.client.client import Client
 from tests import tiny
 from tests.app.house import png
-from tests.app.test_serve import serve
+from tests.app.process import serve
 from tests.drills.traffic import Traffic
 from tests.index.buckets import BucketServer
 from tests.waiting import until

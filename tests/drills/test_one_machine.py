@@ -14,7 +14,7 @@ from multifold.client.client import Client
 from multifold.client.request_models import NewItem
 from tests import tiny
 from tests.app.house import box
-from tests.app.test_serve import Process, serve
+from tests.app.process import Process, serve
 from tests.drills.traffic import Traffic
 from tests.index.test_powerloss import assemble, compiled, key, shim
 from tests.ports import free_ports

@@ -12,7 +12,7 @@ import pytest
 
 from multifold.client.client import Client
 from tests import tiny
-from tests.app.test_serve import serve
+from tests.app.process import serve
 from tests.docker.test_proxy import nginx
 from tests.drills.traffic import Traffic
 from tests.index.clusters import MilvusServer

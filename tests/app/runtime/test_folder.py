@@ -17,14 +17,13 @@ from app.ingest import pipeline
 from app.ingest.plan import plan_names
 from app.ingest.sources import FileStamp, IngestTask, SourceFolder
 from app.runtime import folder
-from app.settings import Settings, read_settings
 from index.collection import Collection
 from multifold.client.client import Client
 from multifold.files.folder import FolderContents
 from renderers.mesh.formats.mesh_file import find_companions, peek_companions
 from renderers.messages import RenderedMesh
 from tests.app.house import House, box, house, png
-from tests.app.test_serve import serve
+from tests.app.process import serve
 from tests.waiting import PATIENCE, until
 
 OBJ = b"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl m\nf 1 2 3\n"
@@ -213,19 +212,6 @@ def test_a_textures_name_is_no_item(root: Path, bundle: Path, monkeypatch: pytes
 def test_without_a_folder_there_is_nothing_to_tell(shop: House) -> None:
     assert told(shop) == {"folder": None, "refused": [], "notes": []}
     assert shop.client.get("/v1/info").json()["folder"] is None
-
-
-def test_a_folder_has_a_collection_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    assert Settings(folder="~/models").folder == tmp_path.resolve() / "models"  # type: ignore[arg-type]
-    assert read_settings({"folder": tmp_path / "models"}).data == Path("data/models")
-    given = {"folder": tmp_path / "models", "bundle": Path("bundles/siglip2-b16-small")}
-    assert read_settings(given).data == Path("data/models-siglip2-b16-small")
-    assert read_settings(given | {"data": tmp_path}).data == tmp_path
-    monkeypatch.setenv("MULTIFOLD_FOLDER", "")
-    assert (read_settings({}).folder, read_settings({}).data) == (None, Path("data"))
-    monkeypatch.setenv("MULTIFOLD_FOLDER", str(tmp_path / "things"))
-    assert read_settings({}).data == Path("data/things")
 
 
 @pytest.mark.slow

@@ -11,8 +11,8 @@ from app.http import job_handlers
 from app.ingest.pipeline import EncodedItem
 from multifold.client.client import Client, NewItem, ServiceError
 from tests.app.house import House, house
+from tests.app.process import serve
 from tests.app.test_bad_input import refused
-from tests.app.test_serve import serve
 from tests.waiting import until, wait_for
 
 

@@ -20,9 +20,9 @@ from multifold.bundle.bundle import Tolerance
 from multifold.client.client import Client, ServiceError
 from tests import tiny
 from tests.app.house import House, box, house, png
+from tests.app.process import serve
 from tests.app.test_bad_input import refused
 from tests.app.test_confidence import PAIRS
-from tests.app.test_serve import serve
 from tests.index.servers import Server
 from tests.waiting import wait_for
 

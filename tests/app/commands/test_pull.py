@@ -1,7 +1,6 @@
 """`multifold pull`, as a user runs it: from a hub or a folder to a collection that answers."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +9,13 @@ from fastapi.testclient import TestClient
 from PIL import Image
 
 from app.main import create_app
-from app.pull.catalogue import PUBLISHED_ENCODERS, RECOMMENDED, candidates, find_published_encoder
-from app.pull.languages import FLORES_CODES
+from app.pull.catalogue import PUBLISHED_ENCODERS, RECOMMENDED
 from app.settings import Settings
 from multifold.bundle import bundle as bundles
 from multifold.cli import main
 from tests.app.pull import published
+from tests.app.pull.by_hand import graphs, images_by_hand, pictures, texts_by_hand
 from tests.app.pull.hub import COMMIT, Hub, serving
-from tests.app.pull.test_towers import graphs, images_by_hand, pictures, texts_by_hand
 
 OTHER = "dead" + "0" * 36
 
@@ -29,25 +27,6 @@ def test_the_list_is_told(capsys: pytest.CaptureFixture[str]) -> None:
         one.name in told and one.licence in told and one.repository in told for one in PUBLISHED_ENCODERS
     )
     assert f"For a laptop: {RECOMMENDED}" in told
-
-
-def test_what_is_listed_is_well_formed() -> None:
-    assert find_published_encoder(RECOMMENDED) is not None
-    assert len({one.name for one in PUBLISHED_ENCODERS}) == len(PUBLISHED_ENCODERS)
-    for one in PUBLISHED_ENCODERS:
-        assert one.repository.count("/") == 1
-        assert one.revision is None or re.fullmatch("[0-9a-f]{40}", one.revision)
-        assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in one.sha256.values())
-        assert one.revision is not None or not one.sha256
-        assert {*one.recall} <= {*FLORES_CODES}
-        assert all(0 < recall < 100 for recall in one.recall.values())
-
-
-@pytest.mark.parametrize("language", ["en", "cs", "fr"])
-def test_candidates_are_the_best_that_are_known_in_a_language(language: str) -> None:
-    names = [one.name for one in candidates(language)]
-    known = sorted((one.recall[language], one.name) for one in PUBLISHED_ENCODERS if language in one.recall)
-    assert {*names} == {RECOMMENDED, *(name for _, name in known[-2:])}
 
 
 @pytest.mark.parametrize("family", ["clip", "siglip"])

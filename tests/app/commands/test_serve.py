@@ -1,81 +1,17 @@
 """`multifold serve` as its users meet it: a process that starts, answers, stops, dies and comes back."""
 
-import os
-import re
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
-from app.encoding.encoders import OpenEncoders, with_recorded_bundle
-from app.settings import Settings
-from index.collection import Collection
-from multifold.bundle.canary import open_encoder
 from multifold.cli import main
-from renderers.sandbox import Sandbox
-from tests import tiny
-from tests.waiting import PATIENCE, until
-
-
-class Process:
-    """A running `multifold serve`, and what it has printed."""
-
-    def __init__(self, data: Path, bundle: Path, *more: str, **environment: str) -> None:
-        words = ["serve", "--data", str(data), "--bundle", str(bundle), "--port", "0", *more]
-        code = "import sys; from multifold.cli import main; sys.exit(main(sys.argv[1:]))"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        )
-        self.lines: list[str] = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self) -> None:
-        assert self.process.stdout is not None
-        self.lines.extend(self.process.stdout)
-
-    @property
-    def output(self) -> str:
-        return "".join(self.lines)
-
-    def client(self) -> httpx.Client:
-        """A client of it, once it says that it is ready."""
-        until(lambda: self.process.poll() is not None or self._address(), what="the service to start")
-        if found := self._address():
-            return httpx.Client(base_url=found[1], trust_env=False, timeout=600)
-        raise AssertionError(f"it never got ready: {self.output}")
-
-    def _address(self) -> re.Match[str] | None:
-        return re.search(r"ready at (\S+)", self.output)
-
-    def wait(self) -> int:
-        status = self.process.wait(PATIENCE)
-        self.reader.join(PATIENCE)
-        return status
-
-
-@contextmanager
-def serve(data: Path, bundle: Path, *more: str, **environment: str) -> Iterator[Process]:
-    running = Process(data, bundle, *more, **environment)
-    try:
-        yield running
-    finally:
-        running.process.kill()
-        running.wait()
-        assert running.process.stdout is not None
-        running.process.stdout.close()
+from tests.app.process import serve
 
 
 def put(client: httpx.Client, name: str, words: str) -> None:
@@ -216,35 +152,3 @@ def test_what_was_loaded_is_not_looked_through_again() -> None:
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert int(told.stdout) > 10_000
-
-
-@pytest.fixture
-def two_bundles(tmp_path: Path) -> Path:
-    """A folder of two bundles with one name, `tiny`, that make different vectors."""
-    for seed, name in enumerate(("tiny", "former")):
-        tiny.build(tmp_path / "bundles" / name, seed)
-    return tmp_path / "bundles"
-
-
-def test_a_collection_is_served_with_the_bundle_that_made_it(tmp_path: Path, two_bundles: Path) -> None:
-    data = tmp_path / "data"
-    with Collection.open(data, open_encoder(two_bundles / "former")):
-        pass
-
-    def taken(data: Path, bundle: Path) -> Path:
-        return with_recorded_bundle(Settings(data=data, bundle=bundle)).bundle
-
-    assert taken(data, two_bundles / "tiny") == two_bundles / "former"
-    assert taken(data, two_bundles / "former") == two_bundles / "former"
-    assert taken(tmp_path / "new", two_bundles / "tiny") == two_bundles / "tiny"
-    alone = shutil.copytree(two_bundles / "tiny", tmp_path / "elsewhere" / "tiny")
-    assert taken(data, alone) == alone
-
-
-def test_of_bundles_with_one_name_the_folder_says_which(tmp_path: Path, two_bundles: Path) -> None:
-    settings = Settings(data=tmp_path, bundle=two_bundles / "former", bundles=two_bundles)
-    with Sandbox(workers=1, seconds=PATIENCE) as sandbox:
-        encoders = OpenEncoders(settings, sandbox)
-        assert encoders.first.encoder.bundle.name == "tiny"
-        assert encoders.named("tiny").encoder.bundle.folder.name == "tiny"
-        assert encoders.named("former") is encoders.first

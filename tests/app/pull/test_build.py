@@ -1,28 +1,24 @@
-"""A pulled bundle answers as the published towers do, asked by hand with a plain preprocessing of our own."""
+"""A bundle of published towers answers as they do; what cannot become one exactly is refused."""
 
 import json
-import string
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 import pytest
-import tokenizers
 from onnx import TensorProto
 from onnxruntime.quantization import quantize_dynamic
-from PIL import Image
 
 from app.pull.build import BundleRequest, build_bundle
 from app.pull.published_files import PullError, Variant, open_published_folder
 from multifold.bundle.bundle import Bundle
 from multifold.bundle.canary import open_encoder
 from tests.app.pull import published
+from tests.app.pull.by_hand import TEXTS, graphs, images_by_hand, pictures, texts_by_hand
 from tests.app.pull.published import CONTEXT, SIZE
-
-TEXTS = ["a red chair", "Two  BLUE tables!", "", "a photo of a red circle " * 9]
-PICTURES = [(60, 31), (31, 75), (24, 24), (200, 90)]
 
 
 def int8(folder: Path) -> Path:
@@ -47,78 +43,6 @@ CASES: dict[str, tuple[Callable[[Path], Path], Variant, str, float]] = {
     "m-clip": (published.m_clip, "fp32", "fixed", 1e-5),
     "m-clip, filled with its end": (lambda f: published.m_clip(f, "</s>"), "fp32", "fixed", 1e-5),
 }
-
-
-def pictures() -> list[Image.Image]:
-    draw = np.random.default_rng(5)
-    return [
-        Image.fromarray(draw.integers(0, 255, (*size, 3), np.uint8)).resize(size[::-1]) for size in PICTURES
-    ]
-
-
-def seen_by_hand(folder: Path, picture: Image.Image) -> np.ndarray:
-    """Resize, cut and scale as the configuration of the towers says; [h, w, 3] between 0 and 255."""
-    if "siglip" in (folder / "config.json").read_text():
-        return np.asarray(picture.resize((SIZE, SIZE), Image.Resampling.BILINEAR), np.float32)
-    width, height = picture.size
-    scale = SIZE / min(picture.size)
-    near = picture.resize((int(width * scale), int(height * scale)), Image.Resampling.BICUBIC)
-    left, top = round((near.width - SIZE) / 2), round((near.height - SIZE) / 2)
-    return np.asarray(near.crop((left, top, left + SIZE, top + SIZE)), np.float32)
-
-
-def normalised_by_hand(folder: Path, seen: np.ndarray) -> np.ndarray:
-    siglip = (folder / "config.json").read_text().find("siglip") >= 0
-    mean, std = ([0.5] * 3, [0.5] * 3) if siglip else (published.MEAN, published.STD)
-    scaled = (seen / 255 - np.array(mean, np.float32)) / np.array(std, np.float32)
-    return scaled.transpose(2, 0, 1).astype(np.float32)
-
-
-def asked(session: Any, given: dict[str, np.ndarray]) -> np.ndarray:  # noqa: ANN401 (untyped library)
-    kinds = {"tensor(int32)": np.int32, "tensor(float16)": np.float16, "tensor(uint8)": np.uint8}
-    fitting = {
-        i.name: given[i.name].astype(kinds.get(i.type, given[i.name].dtype)) for i in session.get_inputs()
-    }
-    names = [one.name for one in session.get_outputs() if one.name != "last_hidden_state"]
-    return np.asarray(session.run(names, fitting)[0], np.float32)
-
-
-def images_by_hand(folder: Path, graph: Path) -> np.ndarray:
-    session = ort.InferenceSession(graph)
-    wanted = session.get_inputs()[0]
-    seen = [seen_by_hand(folder, picture) for picture in pictures()]
-    if wanted.type != "tensor(uint8)":
-        seen = [normalised_by_hand(folder, one) for one in seen]
-    return np.concatenate([asked(session, {wanted.name: one[None]}) for one in seen])
-
-
-def texts_by_hand(folder: Path, graph: Path) -> np.ndarray:
-    definition = next(folder.rglob("tokenizer.json"))
-    reader = tokenizers.Tokenizer.from_file(str(definition))
-    said = json.loads(definition.with_name("tokenizer_config.json").read_text())["pad_token"]["content"]
-    words = json.loads((folder / "config.json").read_text()).get("text_config", {})
-    context = 512 if "pooler_type" in words else CONTEXT
-    reader.enable_truncation(context)
-    reader.enable_padding(length=context, pad_id=reader.token_to_id(said), pad_token=said)
-    session, found = ort.InferenceSession(graph), []
-    for text in TEXTS:
-        family = json.loads((folder / "config.json").read_text()).get("model_type")
-        plain = text.lower() if family == "siglip2" else text
-        if family == "siglip":
-            plain = text.lower().translate(str.maketrans("", "", string.punctuation))
-        read = reader.encode(plain)
-        given = {"attention_mask": np.array([read.attention_mask])}
-        found.append(
-            asked(session, {**given, "input_ids": np.array([read.ids]), "text": np.array([read.ids])})
-        )
-    return np.concatenate(found)
-
-
-def graphs(folder: Path, variant: Variant) -> tuple[Path, Path]:
-    suffix = {"fp32": "", "fp16": "_fp16", "int8": "_quantized"}[variant]
-    if (folder / "visual").exists():
-        return folder / "visual/model.onnx", folder / "textual/model.onnx"
-    return folder / f"onnx/vision_model{suffix}.onnx", folder / f"onnx/text_model{suffix}.onnx"
 
 
 def pulled(folder: Path, into: Path, variant: Variant = "fp32") -> Bundle:
@@ -170,8 +94,6 @@ def test_the_same_files_give_the_same_vectors_name(tmp_path: Path) -> None:
 
 
 def test_large_weights_lie_beside_the_graph(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import onnx
-
     folder = published.clip(tmp_path / "published")
     graph = folder / "onnx/text_model.onnx"
     model = onnx.load(graph)
@@ -245,3 +167,124 @@ def test_a_bundle_states_the_lengths_it_was_trained_for(tmp_path: Path) -> None:
     vectors = encoder.vectors(encoder.texts(["a red chair"]).features)
     cut = encoder.bundle.shorten(vectors, 4)
     np.testing.assert_allclose(cut, vectors[:, :4] / np.linalg.norm(vectors[:, :4]), atol=1e-6)
+
+
+def changed(path: str, **changes: Any) -> Callable[[Path], None]:  # noqa: ANN401 (any setting)
+    def change(folder: Path) -> None:
+        file = folder / path
+        published.say(file, {**json.loads(file.read_text()), **changes})
+
+    return change
+
+
+def without(path: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / path).unlink()
+
+
+def filled(path: str, content: bytes) -> Callable[[Path], object]:
+    return lambda folder: (folder / path).write_bytes(content)
+
+
+def cut(path: str) -> Callable[[Path], object]:
+    return lambda folder: (folder / path).write_bytes((folder / path).read_bytes()[:-200])
+
+
+def framed(template: str, pad: str = "<|endoftext|>") -> Callable[[Path], None]:
+    return lambda folder: published.tokenizer(folder, published.CLIP, template, pad)
+
+
+def promising(path: Path) -> None:
+    """A graph of one picture whose first axis is declared free."""
+    made = published.vision([1, 3, SIZE, SIZE], "pixel_values", "image_embeds")
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "b"
+    published.save(made, path)
+
+
+REFUSALS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "no text tower": (without("onnx/text_model.onnx"), "onnx/text_model.onnx is missing"),
+    "no tokenizer": (without("tokenizer.json"), "tokenizer.json is missing"),
+    "no configuration": (without("config.json"), "config.json is missing"),
+    "damaged configuration": (filled("config.json", b'{"model_type": '), "config.json is damaged"),
+    "no object": (filled("preprocessor_config.json", b"[]"), "no JSON object"),
+    "damaged tokenizer": (filled("tokenizer.json", b"{}"), "tokenizer.json is damaged"),
+    "damaged graph": (cut("onnx/vision_model.onnx"), "no whole ONNX graph"),
+    "no graph": (filled("onnx/text_model.onnx", b"<html>not found</html>"), "no whole ONNX graph"),
+    "another family": (changed("config.json", model_type="blip"), "the model is a 'blip'"),
+    "another size": (
+        changed("preprocessor_config.json", size={"shortest_edge": 32}),
+        "a crop to .* after a resize to 32",
+    ),
+    "padding on the left": (changed("tokenizer_config.json", padding_side="left"), "on their left"),
+    "no padding": (changed("tokenizer_config.json", pad_token=None), "names no pad token"),
+    "no end": (framed("<|startoftext|> $A"), "frames a text with"),
+    "two ends": (framed("$A <|endoftext|> <|endoftext|>"), "frames a text with"),
+    "no projection": (
+        lambda folder: published.save(
+            published.vision(["b", 3, SIZE, SIZE], "pixel_values", "pooler_output"),
+            folder / "onnx/vision_model.onnx",
+        ),
+        "the graph gives pooler_output, last_hidden_state, where we look for image_embeds",
+    ),
+    "another square": (
+        lambda folder: published.save(
+            published.vision(["b", 3, SIZE + 8, SIZE + 8], "pixel_values", "image_embeds"),
+            folder / "onnx/vision_model.onnx",
+        ),
+        "takes .* pixels, its configuration says",
+    ),
+    "an input that we do not know": (
+        lambda folder: published.save(
+            published.clip_text(["b", "t"], "tokens_of_text", "text_embeds"), folder / "onnx/text_model.onnx"
+        ),
+        "the text graph asks for tokens_of_text",
+    ),
+    "batches that it promises and does not take": (
+        lambda folder: promising(folder / "onnx/vision_model.onnx"),
+        "cannot be asked in batches",
+    ),
+    "batches of two": (
+        lambda folder: published.save(
+            published.clip_text([2, "t"], "input_ids", "text_embeds"), folder / "onnx/text_model.onnx"
+        ),
+        "takes batches of",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_bad_publication_becomes_a_sentence(case: str, tmp_path: Path) -> None:
+    spoil, sentence = REFUSALS[case]
+    folder = published.clip(tmp_path / "published")
+    spoil(folder)
+    with pytest.raises(PullError, match=sentence):
+        pulled(folder, tmp_path / "bundle")
+    assert [path.name for path in tmp_path.iterdir()] == ["published"]
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"hf_model_name": "facebook/nllb-200-distilled-600M"}, "say --language"),
+        ({"tokenizer_kwargs": {"clean": "scrub"}}, "clean = 'scrub'"),
+        ({"tokenizer_kwargs": {"strip_sep_token": True}}, "strip_sep_token"),
+    ],
+)
+def test_open_clip_towers_that_read_otherwise_are_refused(
+    change: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    folder = published.immich(tmp_path / "published", **change)
+    with pytest.raises(PullError, match=sentence):
+        pulled(folder, tmp_path / "bundle")
+
+
+def test_a_resize_that_open_clip_does_and_we_do_not_is_refused(tmp_path: Path) -> None:
+    folder = published.immich(tmp_path / "published")
+    changed("visual/preprocess_cfg.json", resize_mode="longest")(folder)
+    with pytest.raises(PullError, match="resize_mode 'longest'"):
+        pulled(folder, tmp_path / "bundle")
+
+
+def test_a_file_that_is_not_the_pinned_one_is_refused(tmp_path: Path) -> None:
+    source = open_published_folder(published.clip(tmp_path / "published"), None, {"tokenizer.json": "0" * 64})
+    with pytest.raises(PullError, match=r"tokenizer.json is not the file that is known"):
+        build_bundle(source, tmp_path / "bundle", BundleRequest("tiny", "Nothing."))

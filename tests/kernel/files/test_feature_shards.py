@@ -97,7 +97,7 @@ def test_stopped_work_goes_on_where_it_ended(tmp_path: Path, stop_after: int) ->
 def test_a_killed_process_leaves_whole_shards(tmp_path: Path) -> None:
     code = (
         "import os, pathlib, sys\n"
-        "from tests.kernel.test_shards import SPACE, ShardWriter, encode, some_rows\n"
+        "from tests.kernel.files.test_feature_shards import SPACE, ShardWriter, encode, some_rows\n"
         "rows = some_rows(100)\n"
         "out = ShardWriter(pathlib.Path(sys.argv[1]), SPACE, 4, 10)\n"
         "out.write(rows[:55], encode(rows[:55]))\n"

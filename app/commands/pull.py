@@ -24,17 +24,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from app.pull.catalogue import PublishedEncoder, candidates, find_published_encoder, format_catalogue
-from app.pull.languages import flores_code
-from app.pull.points import WEIGHTS_FILE, PublishedPoints, find_published_points, format_points
-from app.pull.published_files import VARIANTS, PublishedFiles, PullError, Variant, open_published_folder
-from app.pull.readers import (
-    WANTED_FILES,
+from app.pull.catalogue import (
+    PublishedEncoder,
+    PublishedModel,
+    PublishedPoints,
     PublishedReader,
-    find_published_reader,
-    format_readers,
-    write_reader,
+    candidates,
+    find_published,
+    flores_code,
+    format_catalogue,
 )
+from app.pull.published_files import VARIANTS, PublishedFiles, PullError, Variant, open_published_folder
+from app.pull.readers import WANTED_FILES, write_reader
 
 if TYPE_CHECKING:
     from multifold.bundle.encoder import Encoder
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 MOST_BYTES = 8 * 10**9
 DOWNLOAD_SUFFIX = ".download"
 DESCRIPTION_FILE = "bundle.json"
-ORIGIN_FILE = "origin.json"  # of weights, beside them
+WEIGHTS_FILE = "model.pt"  # of a point encoder
+ORIGIN_FILE = "origin.json"  # beside weights: where they come from
 REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
@@ -82,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if args.list:
-        print(f"{format_catalogue()}\n\n{format_readers()}\n\n{format_points()}")
+        print(format_catalogue())
         return 0
     if args.language is not None:
         flores_code(args.language)  # refuses a language that it does not know
@@ -90,15 +92,17 @@ def run(args: argparse.Namespace) -> int:
         return _compare(args)
     if args.name is None:
         raise PullError("say which encoder: one of `multifold pull --list`, or OWNER/REPOSITORY")
-    reader = find_published_reader(args.name)
-    if reader is not None or args.reader:
-        return _pull_reader(args, reader or PublishedReader(args.name, args.name))
-    points = find_published_points(args.name)
-    if points is not None:
-        return _pull_points(args, points)
-    folder = args.bundle or _default_folder(args.name, args.language)
-    _pull_encoder(args, args.name, folder)
-    print(f"serve it: make serve BUNDLE={folder}")
+    match find_published(args.name):
+        case PublishedReader() as reader:
+            _pull_reader(args, reader)
+        case PublishedPoints() as points:
+            _pull_points(args, points)
+        case None if args.reader:
+            _pull_reader(args, PublishedReader(args.name, args.name))
+        case _:
+            folder = args.bundle or _default_folder(args.name, args.language)
+            _pull_encoder(args, args.name, folder)
+            print(f"serve it: make serve BUNDLE={folder}")
     return 0
 
 
@@ -138,7 +142,8 @@ def _default_folder(name: str, language: str | None) -> Path:
 
 
 def _pull_encoder(args: argparse.Namespace, name: str, folder: Path) -> None:
-    listed = find_published_encoder(name)
+    found = find_published(name)
+    listed = found if isinstance(found, PublishedEncoder) else None
     if listed is None and args.folder is None and not REPOSITORY.fullmatch(name):
         raise PullError(f"{name!r} is not in `multifold pull --list`, and no OWNER/REPOSITORY either")
     entry = listed or PublishedEncoder(name, name)
@@ -171,7 +176,7 @@ def _numbers(raw: str | None) -> tuple[int, ...]:
         raise PullError(f"--prefixes takes numbers such as 64,128, not {raw!r}") from None
 
 
-def _pull_reader(args: argparse.Namespace, entry: PublishedReader) -> int:
+def _pull_reader(args: argparse.Namespace, entry: PublishedReader) -> None:
     folder = args.bundle or Path("readers") / args.name.split("/")[-1]
     downloads = folder.with_name(f"{folder.name}-reader{DOWNLOAD_SUFFIX}")
     source = _fetch_source(args, entry, "fp32", downloads, WANTED_FILES)
@@ -181,10 +186,9 @@ def _pull_reader(args: argparse.Namespace, entry: PublishedReader) -> int:
     print(f"  licence: {source.licence or 'unknown (see what the publisher says)'}")
     if args.bundle is None:
         print(f"part of a bundle: multifold reader --from {folder} --bundle bundles/furniture")
-    return 0
 
 
-def _pull_points(args: argparse.Namespace, entry: PublishedPoints) -> int:
+def _pull_points(args: argparse.Namespace, entry: PublishedPoints) -> None:
     """Fetch the weights of a point encoder; `multifold export`, which has torch, adds them to a bundle."""
     folder = args.bundle or Path("weights") / entry.name
     origin = folder / ORIGIN_FILE
@@ -196,7 +200,6 @@ def _pull_points(args: argparse.Namespace, entry: PublishedPoints) -> int:
     print(f"point encoder {entry.name}, in the space of OpenAI's CLIP {entry.clip}, in {weights}")
     print(f"  licence: {source.licence}; it learned in part from ShapeNet")
     print(f"part of a bundle: multifold export openshape:{weights} --beside BUNDLE")
-    return 0
 
 
 def _pulled_commit(description: Path, repository: str) -> str | None:
@@ -211,7 +214,7 @@ def _pulled_commit(description: Path, repository: str) -> str | None:
 
 def _fetch_source(
     args: argparse.Namespace,
-    entry: PublishedEncoder | PublishedReader | PublishedPoints,
+    entry: PublishedModel,
     variant: Variant,
     downloads: Path,
     wanted: Sequence[str] = (),

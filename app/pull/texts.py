@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers import Regex, normalizers
 from tokenizers.normalizers import Normalizer
 
-from app.pull.languages import flores_code
+from app.pull.catalogue import flores_code
 from app.pull.published_files import PublishedFiles, PullError, TowerLayout
 from multifold.bundle.tokenizer import Cleaning, TextError, TextSpec, Tokenizer
 

@@ -1,6 +1,7 @@
 """`multifold pull`, as a user runs it: from a hub or a folder to a collection that answers."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,10 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
+from app.commands.pull import WEIGHTS_FILE
 from app.main import create_app
-from app.pull.catalogue import PUBLISHED_ENCODERS, RECOMMENDED
+from app.pull import catalogue
+from app.pull.catalogue import format_catalogue
 from app.settings import Settings
 from multifold.bundle import bundle as bundles
 from multifold.cli import main
@@ -20,13 +23,9 @@ from tests.app.pull.hub import COMMIT, Hub, serving
 OTHER = "dead" + "0" * 36
 
 
-def test_the_list_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_list_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pull", "--list"]) == 0
-    told = capsys.readouterr().out
-    assert all(
-        one.name in told and one.licence in told and one.repository in told for one in PUBLISHED_ENCODERS
-    )
-    assert f"For a laptop: {RECOMMENDED}" in told
+    assert capsys.readouterr().out == f"{format_catalogue()}\n"
 
 
 @pytest.mark.parametrize("family", ["clip", "siglip"])
@@ -140,3 +139,38 @@ def test_captions_give_a_pulled_bundle_its_confidence(tmp_path: Path) -> None:
     after = bundles.load(bundle)
     assert "text/image/mean" in after.calibration["pairs"]
     assert after.vector_id == before.vector_id
+
+
+@pytest.fixture
+def weights_folder(tmp_path: Path) -> Path:
+    """A point encoder as the hub has it: with more files than are needed."""
+    folder = tmp_path / "published"
+    folder.mkdir()
+    (folder / WEIGHTS_FILE).write_bytes(b"weights")
+    (folder / "README.md").write_text("---\nlicense: mit\n---\n# Points\n")
+    return folder
+
+
+def test_weights_of_a_point_encoder_come_from_a_hub(
+    weights_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target, repository = tmp_path / "weights" / "points", "own/tiny"
+    monkeypatch.setattr(catalogue, "POINTS", (replace(catalogue.POINTS[0], repository=repository),))
+    with serving(Hub(weights_folder)) as hub:
+        assert main(["pull", "openshape-b32", str(target), "--hub", hub.url]) == 0
+    weights = target / WEIGHTS_FILE
+    assert weights.read_bytes() == b"weights"
+    assert f"multifold export openshape:{weights} --beside" in capsys.readouterr().out
+    assert json.loads((target / "origin.json").read_text())["revision"] == COMMIT
+    with serving(Hub(weights_folder, commit=OTHER)) as hub:
+        assert main(["pull", "openshape-b32", str(target), "--hub", hub.url]) == 2
+    assert f"is at {OTHER} now, and was pulled at {COMMIT} before" in capsys.readouterr().err
+
+
+def test_a_folder_without_weights_is_refused(
+    weights_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (weights_folder / WEIGHTS_FILE).unlink()
+    words = ["pull", "openshape-b32", str(tmp_path / "weights"), "--from", str(weights_folder)]
+    assert main(words) == 2
+    assert f"lacks its file {WEIGHTS_FILE}" in capsys.readouterr().err

@@ -1,12 +1,11 @@
 """`multifold pull` of text readers: from a hub or a folder, into a folder of their own or into a bundle."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 
-from app.pull.readers import PUBLISHED_READERS, WANTED_FILES, find_published_reader
+from app.pull.readers import WANTED_FILES
 from multifold.bundle import bundle as bundles
 from multifold.bundle.text_reader import open_text_reader
 from multifold.cli import main
@@ -22,23 +21,6 @@ def folder(tmp_path: Path) -> Path:
     (folder / "onnx").mkdir()
     (folder / "onnx" / "model.onnx").write_bytes(b"large")
     return folder
-
-
-def test_the_list_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["pull", "--list"]) == 0
-    told = capsys.readouterr().out
-    assert all(one.name in told and one.repository in told for one in PUBLISHED_READERS)
-
-
-def test_what_is_listed_is_well_formed() -> None:
-    assert {one.name for one in PUBLISHED_READERS} >= {
-        *("potion-base-2M", "potion-base-8M", "potion-retrieval-32M", "potion-multilingual-128M")
-    }
-    assert find_published_reader("potion-base-8m") is find_published_reader("potion-base-8M") is not None
-    for one in PUBLISHED_READERS:
-        assert re.fullmatch("[0-9a-f]{40}", str(one.revision))
-        assert {*one.sha256} in (set(), {*WANTED_FILES})
-        assert all(re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in one.sha256.values())
 
 
 def test_a_reader_comes_from_a_hub_with_its_origin(

@@ -1,7 +1,7 @@
 """Verdicts on hits: list them, or export the collection with them for training.
 
     multifold feedback list
-    multifold feedback export said/ --collection chairs
+    multifold feedback export judged/ --collection chairs
 
 The export is a manifest: each item with its originals, its captions, and the texts and pictures that people
 found it good for; `meta.feedback` has those texts again, what it was bad for, and the items that were bad

@@ -136,7 +136,7 @@ def _compare(args: argparse.Namespace) -> int:
 
 
 def _default_folder(name: str, language: str | None) -> Path:
-    """bundles/NAME; towers that are told the language of texts are another bundle in each."""
+    """bundles/NAME; NLLB towers make a bundle for each language."""
     plain = name.split("/")[-1]
     return Path("bundles") / (f"{plain}-{language}" if language and "nllb" in plain else plain)
 

@@ -25,7 +25,7 @@ OnBatch: TypeAlias = Callable[[Sequence[KeyName], float, float], None]  # whose;
 
 
 class QueueFullError(ApiError):
-    """The queue is full: come back after so many seconds."""
+    """The queue is full; `retry_after` says when to try again."""
 
     def __init__(self, waiting: int, seconds: float) -> None:
         retry = min(LONGEST_RETRY_SECONDS, max(1, math.ceil(seconds)))

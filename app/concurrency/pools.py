@@ -89,7 +89,7 @@ class RenderPool:
         self._slow = ThreadPool("slow", max(1, workers - 1), room, watch)
 
     async def run(self, draw: Callable[[RenderLane], T], size: int = 0) -> T:
-        """Draw a mesh of so many bytes."""
+        """Draw a mesh; its size in bytes says how long it may take."""
         delay = size * SECONDS_A_BYTE
         if size > LARGE_MESH:
             return await self._slow.run(lambda: draw("slow"), delay)

@@ -184,7 +184,8 @@ def write_items(collection: Collection, items: Sequence[EncodedItem]) -> list[Wr
 class IngestPipeline:
     """Writes the items of a folder or a manifest; what cannot be read is skipped and reported.
 
-    They are written `together` in so many, by `write`, or else directly; `stop` ends a run.
+    `write` writes up to `together` of them at a time; by default they go into the collection itself. A run
+    ends when `stop` is set.
     """
 
     def __init__(

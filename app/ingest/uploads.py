@@ -50,10 +50,10 @@ def read_data_uri(uri: str, what: str) -> UploadedFile:
 
 
 def read_mesh_file(file: UploadedFile, form: str | None = None) -> MeshData:
-    """A mesh whose format was said (as `form`, by file name or media type), or whose first bytes tell it."""
-    said = f".{form.lower().lstrip('.')}" if form else PurePosixPath(file.name).suffix.lower()
-    if SAFE_SUFFIX.fullmatch(said):
-        return MeshData(file.data, said)
+    """A mesh with its format: `form`, else by the file name, the media type or the first bytes."""
+    suffix = f".{form.lower().lstrip('.')}" if form else PurePosixPath(file.name).suffix.lower()
+    if SAFE_SUFFIX.fullmatch(suffix):
+        return MeshData(file.data, suffix)
     if file.media_type in MESH_TYPES:
         return MeshData(file.data, MESH_TYPES[file.media_type])
     for start, suffix in MESH_SIGNATURES.items():
@@ -86,7 +86,7 @@ class FileFetcher:
         self._most, self._turns = most, asyncio.Semaphore(FETCHES_AT_ONCE)
 
     async def fetch(self, address: str, what: str, most: int) -> UploadedFile:
-        """The file at an address, if it has so many bytes at most."""
+        """The file at an address; one of more than `most` bytes is refused."""
         try:
             async with self._turns, asyncio.timeout(FETCH_SECONDS):
                 url = httpx.URL(address)
@@ -145,7 +145,7 @@ class FileFetcher:
 
 @dataclass
 class ItemFiles:
-    """The files of one item that are data URIs or addresses; together they may have so many bytes."""
+    """Reads the files of one item that are data URIs or addresses, up to `bytes_left` in all."""
 
     fetcher: FileFetcher
     bytes_left: int

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-LOOK_SHARE = 20  # a look may take one part in so many of the time
+LOOK_SHARE = 20  # looks take at most one twentieth of the time
 
 
 class FolderWatch:
-    """Looks at a folder every so many `seconds`, or less often if a look takes long.
+    """Looks at a folder every few `seconds`, or less often if a look takes long.
 
     `pause` is what passes the time between two looks.
     """
@@ -34,7 +34,7 @@ class FolderWatch:
         return hash_folder_state(self._folder, self._skip)
 
     def settled(self, looks: int | None = None) -> bytes:
-        """The state once it is the same in two looks, or after so many looks."""
+        """The state once it is the same in two looks, or after this number of looks."""
         state = self.state()
         for _ in count() if looks is None else range(looks):
             self._pause(self._seconds)

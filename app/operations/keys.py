@@ -51,7 +51,7 @@ def hash_key(key: str) -> str:
 
 
 def read_toml(path: Path, what: str, refusal: type[MultifoldError]) -> dict[str, Any]:
-    """A file of the operator's; `what` it holds is said where it cannot be read."""
+    """A file of the operator; `what` it holds is named if it cannot be read."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -2,7 +2,7 @@
 
 The share of captions that find their item among ten is a number to watch, no measure of quality. It falls
 where an encoder, a library or an index goes wrong, or where a collection becomes crowded. Each round also
-compares the checksums of some stored observations; damaged features are made anew from their originals.
+compares the checksums of some stored observations; damaged features are repaired from their originals.
 """
 
 import asyncio
@@ -42,12 +42,12 @@ class ProbeResult:
     hits: int
     at: float
     damaged: int = 0  # observations that were found damaged since the start
-    repaired: int = 0  # those that were made anew
+    repaired: int = 0  # those that were repaired
     checked: int = START  # the last row whose checksums were compared
 
 
 class DriftMonitor:
-    """Probes all collections every so many seconds; 0: never."""
+    """Probes all collections at an interval in seconds; 0: never."""
 
     def __init__(self, collections: Collections, every: float) -> None:
         self._collections, self._every = collections, every
@@ -90,16 +90,16 @@ def _check_stored(service: CollectionService, after: int) -> tuple[int, int, int
     repaired = 0
     for name, of_item in groupby(sorted(damage), key=lambda one: one.item):
         parts = list(of_item)
-        told = "; ".join(map(str, parts))
+        damages = "; ".join(map(str, parts))
         try:
             if not all(one.mendable for one in parts):
                 raise ItemError("write it again")
             service.repair(name)
         except MultifoldError as error:
-            log.error("%s; it cannot be made anew: %s", told, error)
+            log.error("%s; it cannot be repaired: %s", damages, error)
         else:
             repaired += len(parts)
-            log.warning("%s; it was made anew", told)
+            log.warning("%s; it was repaired", damages)
     return len(damage), repaired, last
 
 

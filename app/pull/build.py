@@ -35,7 +35,7 @@ class BundleRequest:
     about: str
     variant: Variant = "fp32"
     rig: str = "ring6"
-    language: str | None = None  # of the texts, where the towers have to be told
+    language: str | None = None  # of the texts, where towers need it
     prefixes: tuple[int, ...] = ()  # lengths to which its vectors may be cut
 
 

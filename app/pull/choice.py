@@ -79,7 +79,7 @@ def mean_recall(places: Int64[np.ndarray, " q"]) -> Float64[np.ndarray, " q"]:
 
 @dataclass(frozen=True)
 class EncoderChoice:
-    """The best of several encoders, and whether it is told apart from all others."""
+    """The best of several encoders, and whether it is clearly the best."""
 
     best: str
     clear: bool

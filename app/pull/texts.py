@@ -72,20 +72,21 @@ class PublishedTexts:
     def __init__(
         self, source: PublishedFiles, layout: TowerLayout, config: TextConfig, language: str | None = None
     ) -> None:
-        definition, said = source.text(layout.tokenizer), source.json(layout.tokenizer_config)
+        definition = source.text(layout.tokenizer)
+        settings = source.json(layout.tokenizer_config)
         self._tokenizer = _load_tokenizer(definition)
         start, end = _frame_ids(self._tokenizer)
         if config.family == "nllb":
             start = _language_id(self._tokenizer, language)
         try:
             self.spec = TextSpec(
-                config.cleaning, config.context, start, end, _pad_id(self._tokenizer, said), "fixed"
+                config.cleaning, config.context, start, end, _pad_id(self._tokenizer, settings), "fixed"
             )
             ours = Tokenizer(definition, self.spec)
         except TextError as error:
             raise PullError(f"{layout.tokenizer} cannot be used: {error}") from error
         stated = config.cleaning if layout.kind == "immich" else "none"
-        name = str(said.get("tokenizer_class")).removesuffix("Fast")
+        name = str(settings.get("tokenizer_class")).removesuffix("Fast")
         own = self._tokenizer.normalizer
         steps = [*_published_steps(CLASS_CLEANINGS.get(name, stated)), *([own] if own is not None else [])]
         self._tokenizer.normalizer = normalizers.Sequence(steps)

@@ -116,8 +116,8 @@ class FolderFollower:
         record_source(service.home, source)
         self._name(service, request, target, source)
         # The threads that it starts have a low priority, too.
-        with ThreadPoolExecutor(1, initializer=lower_thread_priority) as patient:
-            finished = patient.submit(self._follow, service, request, target, before).result()
+        with ThreadPoolExecutor(1, initializer=lower_thread_priority) as thread:
+            finished = thread.submit(self._follow, service, request, target, before).result()
         if finished:
             self._drop_unread(service, source)
         return finished

@@ -140,7 +140,7 @@ class CollectionCopier:
         """Check the number of items, and that a search finds a known one."""
         if self._missing and not some_missing:
             some = "; ".join(f"{name!r}: {why}" for name, why in list(self._missing.items())[:3])
-            raise MultifoldError(f"{len(self._missing)} items could not be made anew: {some}")
+            raise MultifoldError(f"{len(self._missing)} items could not be encoded again: {some}")
         for _ in range(COUNT_TRIES):  # both collections change meanwhile, so a difference has to last
             former, new = await self._target.run(lambda: (self._from.count(), self._to.count()))
             if former == new + len(self._missing):
@@ -163,7 +163,7 @@ class CollectionCopier:
             self._progress.error(trouble)
             if len(self._missing) > MOST_MISSING:
                 raise MultifoldError(
-                    f"more than {MOST_MISSING} items could not be made anew, such as {trouble}"
+                    f"more than {MOST_MISSING} items could not be encoded again, such as {trouble}"
                 )
 
     async def _prepare(self, item: Item, turns: asyncio.Semaphore) -> Encoded:

@@ -220,7 +220,7 @@ def read_features(
     shards = read_description(folder)
     if vector_id is not None and shards.vector_id != vector_id:
         found = f"{folder} holds features of {shards.vector_id}"
-        raise ShardError(f"{found}, not of {vector_id}; encode them anew")
+        raise ShardError(f"{found}, not of {vector_id}; encode them again")
     return _read_all(shards)
 
 

@@ -94,7 +94,7 @@ def test_what_went_away_is_named_and_nothing_moves(
         told = "\n".join(done.errors)
         assert "the file red.png, which was not copied, is gone or holds something else" in told
         assert "the file blue.mtl" in told
-        assert "2 items could not be made anew" in told
+        assert "2 items could not be encoded again" in told
         assert str(root) not in told  # where it lies is nobody's business
         assert client.info()["bundle"]["name"] == "tiny"
 

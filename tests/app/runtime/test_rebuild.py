@@ -1,4 +1,4 @@
-"""A collection made anew for another encoder, beside the old one, and an alias that moves to it."""
+"""A collection encoded again for another encoder, beside the old one, and an alias that moves to it."""
 
 import asyncio
 import threading
@@ -194,7 +194,7 @@ def test_what_cannot_be_made_anew_moves_nothing(mall: House, client: Client) -> 
         break
     done = client.wait(client.rebuild("main", "second", bundle="second", alias="default").id, 0.05)
     assert done.state == "failed"
-    assert "could not be made anew" in done.errors[-1]
+    assert "could not be encoded again" in done.errors[-1]
     assert client.info()["bundle"]["name"] == "tiny"
     done = client.wait(client.rebuild("main", "second", partial=True).id, 0.05)
     assert done.state == "done"

@@ -91,11 +91,14 @@ class Telemetry:
 
     def watch(self, work: str) -> OnBatch:
         """What is called after each batch of one kind of work."""
+        sizes = self._sizes.labels(work)
+        waits = self._waits.labels(work)
+        works = self._works.labels(work)
 
         def observe(keys: Sequence[KeyName], waited: float, worked: float) -> None:
-            self._sizes.labels(work).observe(len(keys))
-            self._waits.labels(work).observe(waited)
-            self._works.labels(work).observe(worked)
+            sizes.observe(len(keys))
+            waits.observe(waited)
+            works.observe(worked)
             for key in keys:
                 self._key_seconds.labels(_key_label(key), work).inc(worked / len(keys))
 

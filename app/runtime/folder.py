@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.collections.collections import Collections, CollectionService
@@ -49,6 +49,35 @@ LEAST_TASKS = 64  # of a pass, so that one goes on in a folder that changes all 
 MOST_SHOWN = 1_000  # files that are listed with their reasons
 
 
+@dataclass
+class RefusedFiles:
+    """Files that gave no item, and notes on others. A file is tried again once it has changed."""
+
+    problems: list[FileProblem] = field(default_factory=list)
+    notes: list[FileProblem] = field(default_factory=list)
+    failed: dict[str, tuple[tuple[FileStamp, ...], FileProblem]] = field(default_factory=dict)  # by path
+    unread: dict[str, FileStamp] = field(default_factory=dict)  # paths of which no item came, by name alone
+
+    def choose(self, plan: IngestPlan) -> list[IngestTask]:
+        """What is to be written: first what needs no pictures, then small files; not what failed as it is."""
+        tasks = plan.tasks()
+        stamps = {task.payload["path"]: task.stamps for task in tasks}
+        self.failed = {path: one for path, one in self.failed.items() if stamps.get(path) == one[0]}
+        self.problems = [*plan.skipped, *(problem for _, problem in self.failed.values())]
+        todo = [task for task in tasks if task.payload["path"] not in self.failed]
+        return sorted(todo, key=lambda task: (not task.keeps_pictures, task.payload["size"]))
+
+    def note(self, pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> None:
+        """Keep what a pipeline has skipped and noted."""
+        self.notes = [*pipeline.warnings, *self.notes][:MOST_SHOWN]
+        by_id = {task.id: task for task in tasks}
+        for problem in pipeline.skipped:
+            task = by_id[problem.name]
+            problem = replace(problem, name=str(task.payload["path"]))
+            self.failed[problem.name] = task.stamps, problem
+            self.problems.append(problem)
+
+
 class FolderFollower:
     """Follows one folder into the default collection, from its start until it is closed."""
 
@@ -57,10 +86,7 @@ class FolderFollower:
         self._stop = threading.Event()
         self._watch = FolderWatch(root, own_folders(collections.settings), LOOK_SECONDS, self._rest)
         self._status = FolderStatus(name=root.name or "root", state="naming", done=0, total=0, refused=0)
-        self._problems: list[FileProblem] = []
-        self._notes: list[FileProblem] = []
-        self._failed: dict[str, tuple[tuple[FileStamp, ...], FileProblem]] = {}  # by path
-        self._unread: dict[str, FileStamp] = {}  # paths that no item came of, with their stamps then
+        self._refused = RefusedFiles()
         self._thread = threading.Thread(target=self._work, name="folder", daemon=True)
 
     def start(self) -> None:
@@ -77,8 +103,8 @@ class FolderFollower:
 
     def report(self) -> FolderAnswer:
         """How far it is, and what was left out."""
-        refused = tuple(map(self._shown, self._problems[:MOST_SHOWN]))
-        notes = tuple(map(self._shown, self._notes[:MOST_SHOWN]))
+        refused = tuple(map(self._shown, self._refused.problems[:MOST_SHOWN]))
+        notes = tuple(map(self._shown, self._refused.notes[:MOST_SHOWN]))
         return FolderAnswer(folder=self._status, refused=refused, notes=notes)
 
     def _shown(self, problem: FileProblem) -> RefusedFile:
@@ -129,7 +155,7 @@ class FolderFollower:
         self._show("naming")
         started = time.monotonic()
         files = folder.read(source.root, request.layout(target.settings, peek_companions), below=self._root)
-        tasks = plan_names(files, source, service.collection, self._unread)
+        tasks = plan_names(files, source, service.collection, self._refused.unread)
         if tasks:
             with open_pipeline(target, tasks, workers=0, write=service.put, stop=self._stop) as pipeline:
                 self._run(pipeline, "naming", tasks, len(tasks))
@@ -143,8 +169,7 @@ class FolderFollower:
         plan = compare(request, target)
         if plan.deleted:
             service.delete(plan.deleted)
-        self._problems = list(plan.skipped)
-        tasks = self._order(plan)
+        tasks = self._refused.choose(plan)
         self._show("encoding", total=len(tasks))
         if not tasks:
             return True
@@ -162,7 +187,7 @@ class FolderFollower:
             target, tasks, workers=cores(), write=service.put, together=ENCODE_BATCH, stop=self._stop
         ) as pipeline:
             self._run(pipeline, "encoding", unless_changed(), len(tasks))
-        self._note(pipeline, tasks)
+        self._refused.note(pipeline, tasks)
         written = self._status.done - len(pipeline.skipped)
         self._say(f"{written} of {len(tasks)} items are ingested ({time.monotonic() - started:.1f} s)")
         return given == len(tasks)
@@ -175,25 +200,6 @@ class FolderFollower:
         for count in pipeline.run(tasks):
             self._show(state, done=self._status.done + count, total=total)
 
-    def _order(self, plan: IngestPlan) -> list[IngestTask]:
-        """What is to be written: first what needs no pictures, then small files; not what failed as it is."""
-        tasks = plan.tasks()
-        stamps = {task.payload["path"]: task.stamps for task in tasks}
-        self._failed = {path: one for path, one in self._failed.items() if stamps.get(path) == one[0]}
-        self._problems += [problem for _, problem in self._failed.values()]
-        todo = [task for task in tasks if task.payload["path"] not in self._failed]
-        return sorted(todo, key=lambda task: (not task.keeps_pictures, task.payload["size"]))
-
-    def _note(self, pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> None:
-        """Keep what a pipeline has skipped and noted."""
-        self._notes = [*pipeline.warnings, *self._notes][:MOST_SHOWN]
-        by_id = {task.id: task for task in tasks}
-        for problem in pipeline.skipped:
-            task = by_id[problem.name]
-            problem = replace(problem, name=str(task.payload["path"]))
-            self._failed[problem.name] = task.stamps, problem
-            self._problems.append(problem)
-
     def _drop_unread(self, service: CollectionService, source: SourceFolder) -> None:
         """Items that are still known by name alone after a whole pass have files that cannot be read."""
         where = parse_filter({"source": source.name, "content": NAMED_ONLY})
@@ -201,7 +207,7 @@ class FolderFollower:
             for item in items:
                 path = str(item.payload["path"])
                 with suppress(OSError):
-                    self._unread[path] = stamp_file(source.root / path)
+                    self._refused.unread[path] = stamp_file(source.root / path)
             service.delete([item.id for item in items])
 
     def _rest(self, seconds: float) -> None:
@@ -209,7 +215,7 @@ class FolderFollower:
             raise IngestStoppedError
 
     def _show(self, state: FolderState, done: int = 0, total: int = 0, trouble: str | None = None) -> None:
-        name, refused = self._status.name, len(self._problems)
+        name, refused = self._status.name, len(self._refused.problems)
         self._status = FolderStatus(
             name=name, state=state, done=done, total=total, refused=refused, trouble=trouble
         )

@@ -92,9 +92,7 @@ HTTP_IMPORTS: set[str] = {
     "benches.service.service → app.http.schemas.search",
 }
 PACKED_ARGUMENTS: set[str] = {
-    "app.encoding.observations → draw",
     "app.http.middleware → error_response",
-    "app.pull.published_files → TowerLayout",
     "app.runtime.runtime → SearchHits",
     "app.search.labelling → judge_labels",
     "index.cluster.milvus_engine → SegmentReport",
@@ -110,7 +108,6 @@ PACKED_ARGUMENTS: set[str] = {
     "multifold.agents.answers → ExplainedMatch",
     "multifold.analysis.hierarchy → _row",
     "multifold.bundle.calibration → CalibrationCurve",
-    "multifold.files.tar_shards → _read_member",
     "renderers.batch → RecordEntry",
     "renderers.batch → draw",
     "renderers.mesh.load → MeshPart",

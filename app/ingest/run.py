@@ -68,7 +68,7 @@ class IngestRequest:
 
 
 @dataclass(frozen=True)
-class IngestTarget:
+class IngestDestination:
     """The collection that is ingested into, by its name or an alias, as this process has it."""
 
     name: str
@@ -100,29 +100,31 @@ def own_folders(settings: Settings) -> frozenset[Path]:
 def run_ingest(request: IngestRequest, settings: Settings, encoder: Encoder) -> IngestReport:
     """One run; prints the destination, and returns what became of everything."""
     started = time.monotonic()
-    with open_target(request, settings, encoder) as target:
+    with open_destination(request, settings, encoder) as destination:
         files = str(request.paths[0]) if len(request.paths) == 1 else f"{len(request.paths)} files"
-        through = f" through {target.service}" if target.service is not None else ""
-        print(f"ingesting {files} into {target.home} with {encoder.bundle.name}{through}", flush=True)
-        plan = compare(request, target)
+        through = f" through {destination.service}" if destination.service is not None else ""
+        print(f"ingesting {files} into {destination.home} with {encoder.bundle.name}{through}", flush=True)
+        plan = compare(request, destination)
         if request.dry_run:
             return IngestReport.of(plan)
         if plan.source is not None:
-            record_source(target.home, plan.source)
-        done = carry_out(plan, target, workers=request.workers, copy=request.copy)
-        if target.collection is not None:
-            print(f"the collection holds {target.collection.count()} items")
+            record_source(destination.home, plan.source)
+        done = carry_out(plan, destination, workers=request.workers, copy=request.copy)
+        if destination.collection is not None:
+            print(f"the collection holds {destination.collection.count()} items")
     return IngestReport.of(plan, done.skipped, done.warnings, time.monotonic() - started)
 
 
 @contextmanager
-def open_target(request: IngestRequest, settings: Settings, encoder: Encoder) -> Iterator[IngestTarget]:
+def open_destination(
+    request: IngestRequest, settings: Settings, encoder: Encoder
+) -> Iterator[IngestDestination]:
     """The collection of a request; a missing one is made unless it is a dry run."""
     service = _find_service(settings)
     location = _locate(request, settings, encoder, service)
     read_only = request.dry_run or service is not None
     with _opened(location, settings, encoder, read_only=read_only) as collection:
-        yield IngestTarget(request.collection, location, settings, encoder, collection, service)
+        yield IngestDestination(request.collection, location, settings, encoder, collection, service)
 
 
 def _find_service(settings: Settings) -> str | None:
@@ -179,20 +181,20 @@ def _opened(
         yield collection
 
 
-def compare(request: IngestRequest, target: IngestTarget) -> IngestPlan:
+def compare(request: IngestRequest, destination: IngestDestination) -> IngestPlan:
     """What has to be done to make the collection as the files are."""
-    with ContentCache(target.home / CONTENTS_FILE if target.home.is_dir() else None) as contents:
+    with ContentCache(destination.home / CONTENTS_FILE if destination.home.is_dir() else None) as contents:
         if request.is_manifest:
             entries = list(manifest.read(request.paths[0], request.split))
-            return plan_manifest(entries, target.collection, target.views, contents)
-        source = find_source(target.home, request.root)
+            return plan_manifest(entries, destination.collection, destination.views, contents)
+        source = find_source(destination.home, request.root)
         with tqdm(desc="reading meshes", unit="mesh", disable=None, delay=1) as bar:
 
             def companions(mesh: Path, root: Path) -> Iterable[Path]:
                 bar.update()
                 return contents.companions(mesh, root)
 
-            layout = request.layout(target.settings, companions)
+            layout = request.layout(destination.settings, companions)
             whole = request.paths[0].is_dir()
             chosen = None if whole else request.paths
             files = folder.read(source.root, layout, chosen, below=request.root)
@@ -201,7 +203,7 @@ def compare(request: IngestRequest, target: IngestTarget) -> IngestPlan:
             files,
             source,
             scope,
-            target.collection,
+            destination.collection,
             contents,
             names=request.names,
             metadata=request.metadata,
@@ -213,28 +215,28 @@ def compare(request: IngestRequest, target: IngestTarget) -> IngestPlan:
 
 
 def carry_out(
-    plan: IngestPlan, target: IngestTarget, *, workers: int, copy: bool
+    plan: IngestPlan, destination: IngestDestination, *, workers: int, copy: bool
 ) -> IngestPipeline | ServiceSender:
     """Delete and write; what did it knows what was skipped, and has notes on what is in."""
     tasks = plan.tasks()
-    if target.service is not None:
-        with target.client() as client:
+    if destination.service is not None:
+        with destination.client() as client:
             if plan.deleted:
                 client.delete_many(plan.deleted)
-            sender = ServiceSender(client, target.collection, target.views)
+            sender = ServiceSender(client, destination.collection, destination.views)
             _show_progress(sender.run(tasks), len(tasks))
             return sender
-    assert target.collection is not None  # it is open for writing
+    assert destination.collection is not None  # it is open for writing
     if plan.deleted:
-        target.collection.delete(plan.deleted)
-    with open_pipeline(target, tasks, workers=workers, copy=copy) as pipeline:
+        destination.collection.delete(plan.deleted)
+    with open_pipeline(destination, tasks, workers=workers, copy=copy) as pipeline:
         _show_progress(pipeline.run(tasks), len(tasks))
         return pipeline
 
 
 @contextmanager
 def open_pipeline(
-    target: IngestTarget,
+    destination: IngestDestination,
     tasks: Sequence[IngestTask],
     *,
     workers: int,
@@ -244,17 +246,17 @@ def open_pipeline(
     stop: threading.Event | None = None,
 ) -> Iterator[IngestPipeline]:
     """What writes these tasks to the open collection, with processes to draw their meshes."""
-    assert target.collection is not None
+    assert destination.collection is not None
     meshes = sum(task.mesh is not None and not task.keeps_pictures for task in tasks)
     # Other processes that read a shared database may not see our files.
-    copy = copy or target.location.database is not None
+    copy = copy or destination.location.database is not None
     with (
-        Sandbox(min(workers, meshes), seconds=target.settings.render_seconds) as sandbox,
-        OriginalFiles(target.collection.blobs, copy=copy, writers=DISK_WRITERS) as originals,
+        Sandbox(min(workers, meshes), seconds=destination.settings.render_seconds) as sandbox,
+        OriginalFiles(destination.collection.blobs, copy=copy, writers=DISK_WRITERS) as originals,
     ):
-        observer = ObservationEncoder(target.encoder, sandbox, target.settings)
+        observer = ObservationEncoder(destination.encoder, sandbox, destination.settings)
         yield IngestPipeline(
-            target.collection, observer, originals, write=write, together=together, stop=stop
+            destination.collection, observer, originals, write=write, together=together, stop=stop
         )
 
 

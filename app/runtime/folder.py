@@ -19,7 +19,7 @@ from pathlib import Path
 from app.collections.collections import Collections, CollectionService
 from app.ingest.pipeline import ENCODE_BATCH, WRITE_BATCH, IngestPipeline, IngestStoppedError
 from app.ingest.plan import NAMED_ONLY, IngestPlan, plan_names
-from app.ingest.run import IngestRequest, IngestTarget, compare, open_pipeline, own_folders
+from app.ingest.run import IngestDestination, IngestRequest, compare, open_pipeline, own_folders
 from app.ingest.sources import (
     FileStamp,
     IngestTask,
@@ -136,37 +136,47 @@ class FolderFollower:
         service = self._collections.service(DEFAULT)
         settings = service.settings
         location = CollectionLocation(service.home, settings.items_at, settings.bucket)
-        target = IngestTarget(service.name, location, settings, service.encoder, service.collection)
+        destination = IngestDestination(service.name, location, settings, service.encoder, service.collection)
         request = IngestRequest([self._root], service.name)
         source = find_source(service.home, self._root)
         record_source(service.home, source)
-        self._name(service, request, target, source)
+        self._name(service, request, destination, source)
         # The threads that it starts have a low priority, too.
         with ThreadPoolExecutor(1, initializer=lower_thread_priority) as thread:
-            finished = thread.submit(self._follow, service, request, target, before).result()
+            finished = thread.submit(self._follow, service, request, destination, before).result()
         if finished:
             self._drop_unread(service, source)
         return finished
 
     def _name(
-        self, service: CollectionService, request: IngestRequest, target: IngestTarget, source: SourceFolder
+        self,
+        service: CollectionService,
+        request: IngestRequest,
+        destination: IngestDestination,
+        source: SourceFolder,
     ) -> None:
         """Write the new items with their texts alone."""
         self._show("naming")
         started = time.monotonic()
-        files = folder.read(source.root, request.layout(target.settings, peek_companions), below=self._root)
+        files = folder.read(
+            source.root, request.layout(destination.settings, peek_companions), below=self._root
+        )
         tasks = plan_names(files, source, service.collection, self._refused.unread)
         if tasks:
-            with open_pipeline(target, tasks, workers=0, write=service.put, stop=self._stop) as pipeline:
+            with open_pipeline(destination, tasks, workers=0, write=service.put, stop=self._stop) as pipeline:
                 self._run(pipeline, "naming", tasks, len(tasks))
             self._say(f"{len(tasks)} new items are found by name ({time.monotonic() - started:.1f} s)")
 
     def _follow(
-        self, service: CollectionService, request: IngestRequest, target: IngestTarget, before: bytes
+        self,
+        service: CollectionService,
+        request: IngestRequest,
+        destination: IngestDestination,
+        before: bytes,
     ) -> bool:
         """Make the collection as the folder is; False if the folder has changed before the last item."""
         self._show("comparing")
-        plan = compare(request, target)
+        plan = compare(request, destination)
         if plan.deleted:
             service.delete(plan.deleted)
         tasks = self._refused.choose(plan)
@@ -184,7 +194,7 @@ class FolderFollower:
                 yield task
 
         with open_pipeline(
-            target, tasks, workers=cores(), write=service.put, together=ENCODE_BATCH, stop=self._stop
+            destination, tasks, workers=cores(), write=service.put, together=ENCODE_BATCH, stop=self._stop
         ) as pipeline:
             self._run(pipeline, "encoding", unless_changed(), len(tasks))
         self._refused.note(pipeline, tasks)

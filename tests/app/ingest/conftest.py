@@ -10,7 +10,7 @@ from app.encoding.observations import ObservationEncoder
 from app.ingest.originals import OriginalFiles
 from app.ingest.pipeline import IngestPipeline
 from app.ingest.report import IngestReport
-from app.ingest.run import IngestRequest, IngestTarget, compare
+from app.ingest.run import IngestDestination, IngestRequest, compare
 from app.ingest.sources import record_source
 from app.settings import Settings
 from index.collection import Collection
@@ -57,8 +57,8 @@ def take(data: Path, bundle: Path, encoder: Encoder, sandbox: Sandbox) -> Take:
             Collection.open(data, encoder) as collection,
             OriginalFiles(collection.blobs, copy=False) as originals,
         ):
-            target = IngestTarget(MAIN, settings.place, settings, encoder, collection)
-            plan = compare(IngestRequest([path], **options), target)
+            destination = IngestDestination(MAIN, settings.place, settings, encoder, collection)
+            plan = compare(IngestRequest([path], **options), destination)
             if plan.source is not None:
                 record_source(data, plan.source)
             collection.delete(plan.deleted)

@@ -15,7 +15,6 @@ import httpx
 import uvicorn
 
 from app.collections.collections import Collections
-from app.http.middleware import TimedProtocol
 from app.main import create_app
 from app.settings import Settings
 from index.registry import DEFAULT
@@ -47,7 +46,6 @@ def run_until_stopped(collections: Collections, bound: socket.socket) -> int:
     """Serve until a signal comes; 0 if all went well."""
     app = create_app(collections.settings, collections)
     options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
-    options["http"] = TimedProtocol
     server = uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=GRACE_SECONDS, **options))
     settings, collection = collections.settings, collections.service(DEFAULT).collection
     captions = [text for item in collection.scroll(limit=1) for text in item.texts]

@@ -1,4 +1,4 @@
-"""ASGI middleware: request ids, keys, origins, limits, and the answer to errors; and the wait for a head."""
+"""ASGI middleware: request ids, keys, origins, limits, and the answer to errors."""
 
 import asyncio
 import logging
@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Collection, Sequence
 from functools import lru_cache
 from ipaddress import ip_address
 from itertools import count
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import anyio
@@ -17,7 +16,6 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.errors import error_response
 from app.operations import logs
@@ -37,9 +35,7 @@ SECURITY_HEADERS = {
 }
 CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
-HEAD_SECONDS = 10.0  # for a request line and headers to come
 WATCH_AFTER = 0.05  # seconds that a request takes before it is worth a task that sees its client leave
-LARGE_WRITE = 1 << 16  # bytes that are sent at once
 DRAIN_FACTOR, DRAIN_SECONDS = 4, 5.0
 _log = logging.getLogger("multifold.app")
 
@@ -340,60 +336,3 @@ class ApiKeyGuard(HttpMiddleware):
             sentence = f"this needs a key that may {needed}: send it as 'Authorization: Bearer KEY'"
         response = error_response(scope["state"]["request_id"], status, code, sentence, headers)
         await response(scope, receive, send)
-
-
-class JoiningTransport:
-    """A transport that sends together what is written in one turn of the event loop: head and body."""
-
-    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:  # noqa: ANN401 (uvloop's)
-        self._transport, self._loop = transport, loop
-        self._waiting: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        if not self._waiting:
-            self._loop.call_soon(self._flush)
-        self._waiting.append(data)
-        if len(data) > LARGE_WRITE:
-            self._flush()  # pieces of a stream are not kept
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        if self._waiting:
-            self._transport.write(b"".join(self._waiting))
-            self._waiting.clear()
-
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (whatever a transport has)
-        return getattr(self._transport, name)
-
-
-class TimedProtocol(HttpToolsProtocol):
-    """One connection, which is closed if the head of a request does not come whole in time."""
-
-    def connection_made(self, transport: Any) -> None:  # noqa: ANN401 (uvloop's is not asyncio's)
-        super().connection_made(JoiningTransport(transport, self.loop))  # type: ignore[arg-type]
-        self._expect_head()
-
-    def on_message_begin(self) -> None:
-        super().on_message_begin()
-        self._head_timer.cancel()
-        self._expect_head()
-
-    def on_headers_complete(self) -> None:
-        self._head_timer.cancel()
-        super().on_headers_complete()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._head_timer.cancel()
-        super().connection_lost(exc)
-
-    def _expect_head(self) -> None:
-        self._head_timer = self.loop.call_later(HEAD_SECONDS, self._close_unless_busy)
-
-    def _close_unless_busy(self) -> None:
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
-        else:  # the request before is still being answered
-            self._expect_head()

@@ -19,7 +19,6 @@ from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial
 
 from app.collections.collections import Collections, CollectionService, open_collections
-from app.http.middleware import TimedProtocol
 from app.main import create_app
 from app.server import bind_port
 from app.settings import Settings
@@ -77,9 +76,7 @@ def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa:
     with bind_port(settings) as socket:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})
         with open_collections(settings) as shelf:
-            config = uvicorn.Config(
-                create_app(settings, shelf), http=TimedProtocol, log_level="critical", lifespan="on"
-            )
+            config = uvicorn.Config(create_app(settings, shelf), log_level="critical", lifespan="on")
             server = uvicorn.Server(config)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
             thread.start()

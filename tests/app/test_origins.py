@@ -1,15 +1,12 @@
-"""A service without keys refuses what pages of other sites make a browser send; no head is waited for."""
+"""A service without keys refuses what pages of other sites make a browser send."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from app.http import middleware
 from app.http.middleware import is_loopback
 from tests.app.house import House, house
-from tests.waiting import PATIENCE
 
 ELSEWHERE, OURS = "http://evil.example", "http://ours.example"
 
@@ -82,24 +79,3 @@ def test_a_service_that_others_reach_takes_any_host(tmp_path: Path, bundle: Path
 def test_what_is_this_machine() -> None:
     assert all(map(is_loopback, ("127.0.0.1", "127.9.9.9", "::1", "localhost", "a.localhost")))
     assert not any(map(is_loopback, ("", "0.0.0.0", "10.0.0.1", "localhost.evil.example")))
-
-
-@pytest.mark.parametrize(
-    "head", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a"]
-)
-def test_a_head_that_does_not_come_is_not_waited_for(
-    local: House, head: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.5)
-    with socket.create_connection(("127.0.0.1", local.service.settings.port), timeout=PATIENCE) as raw:
-        raw.sendall(head)
-        assert raw.recv(1) == b""
-
-
-def test_a_second_head_is_not_waited_for_either(local: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(middleware, "HEAD_SECONDS", 0.5)
-    request = b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", local.service.settings.port), timeout=PATIENCE) as raw:
-        raw.sendall(request + request + request[:20])
-        answers = b"".join(iter(lambda: raw.recv(4096), b""))
-    assert answers.count(b"200 OK") == 2

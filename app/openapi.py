@@ -1,4 +1,4 @@
-"""The OpenAPI description as committed: python -m app.openapi > docs/openapi.json."""
+"""Prints the OpenAPI description of the service: python -m app.openapi > openapi.json."""
 
 import json
 

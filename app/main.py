@@ -14,9 +14,10 @@ from starlette.routing import BaseRoute
 
 from app import errors
 from app.collections.collections import Collections, open_collections
-from app.http import middleware
+from app.http.access import ApiKeyGuard, OriginGuard, is_loopback
 from app.http.conversion import collection_name
 from app.http.job_handlers import job_handlers
+from app.http.middleware import BodyLimit, ErrorBoundary, RequestIdMiddleware, RequestTimeout
 from app.http.openapi import TAGS, complete_description, error_responses, operation_name
 from app.http.routes import (
     agents,
@@ -78,18 +79,18 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
         telemetry={"tracing": False, "metrics": False, "logs": False},  # we tell our own
     )
     errors.install_error_handlers(app)
-    app.add_middleware(middleware.BodyLimit, limit=settings.max_body)
-    app.add_middleware(middleware.RequestTimeout, seconds=settings.request_timeout)
+    app.add_middleware(BodyLimit, limit=settings.max_body)
+    app.add_middleware(RequestTimeout, seconds=settings.request_timeout)
     if keys := settings.known_keys():
-        app.add_middleware(middleware.ApiKeyGuard, keys=keys, open_read=settings.open_read)
+        app.add_middleware(ApiKeyGuard, keys=keys, open_read=settings.open_read)
     else:
-        local = bool(settings.hosts) or middleware.is_loopback(settings.host)
+        local = bool(settings.hosts) or is_loopback(settings.host)
         hosts = split_list(settings.hosts.lower()) if local else None
-        app.add_middleware(middleware.OriginGuard, hosts=hosts, origins=settings.origins)
+        app.add_middleware(OriginGuard, hosts=hosts, origins=settings.origins)
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, **CROSS_ORIGIN)
-    app.add_middleware(middleware.ErrorBoundary)
-    app.add_middleware(middleware.RequestIdMiddleware)
+    app.add_middleware(ErrorBoundary)
+    app.add_middleware(RequestIdMiddleware)
     app.router.routes += api_routes()
     app.mount("/web/swagger", StaticFiles(packages=[("fastapi_swagger", "resources")]))
     app.mount("/web", StaticFiles(directory=pages.WEB))

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from pydantic.json_schema import models_json_schema
 
 from app.errors import CODES, STATUSES
-from app.http.middleware import required_scope
+from app.http.access import required_scope
 
 BODIES_READ_BY_ROUTES: list[type[BaseModel]] = []
 SCHEMA_REFERENCE = "#/components/schemas/{model}"

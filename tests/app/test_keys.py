@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.http.middleware import required_scope
+from app.http.access import required_scope
 from app.openapi import openapi_document
 from app.operations.keys import ApiKey, ApiKeyError, hash_key, parse_keys, read_keys
 from multifold.cli import main

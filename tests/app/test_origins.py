@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.http.middleware import is_loopback
+from app.http.access import is_loopback
 from tests.app.house import House, house
 
 ELSEWHERE, OURS = "http://evil.example", "http://ours.example"

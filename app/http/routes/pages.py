@@ -9,8 +9,8 @@ from fastapi.responses import FileResponse, JSONResponse
 from pydantic import BaseModel
 
 from app.errors import ApiError
+from app.http.access import KEY_COOKIE, is_own_page
 from app.http.conversion import ServiceDep
-from app.http.middleware import KEY_COOKIE, is_own_page
 from app.operations.keys import find_key
 
 WEB = Path(__file__).parents[2] / "web"

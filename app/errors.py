@@ -1,7 +1,6 @@
 """Errors as answers, all in one shape: {"error": {"code", "message", "request_id"}}."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from multifold.bundle.preprocess import ImageError
 from multifold.errors import MultifoldError, needs_extra
@@ -22,6 +21,9 @@ from index.store.database import StoreError
 from index.store.feedback import FeedbackError
 from index.store.filters import FilterError
 from index.store.item_rows import ItemError
+from multifold.wire.items import Refusal
+from multifold.wire.messages import BodyError
+from multifold.wire.validation import describe_errors
 from renderers.contracts import MeshError
 
 CODES = {  # of errors, for programs; the description of the API has them
@@ -94,6 +96,7 @@ STATUSES = {  # the code for programs, and what the description of the API says
     503: ("not_ready", "not ready; the message says why"),
 }
 
+NO_JSON = ("unsupported_media_type", "send application/json")
 RETRY_SECONDS = 1  # after which a client may repeat what answered 503
 
 ERRORS: dict[type[Exception], tuple[int, str]] = {  # the status and code of each
@@ -126,7 +129,14 @@ class ApiError(MultifoldError):
 def status_and_code(error: Exception) -> tuple[int, str]:
     if isinstance(error, ApiError):
         return error.status, error.code
+    if isinstance(error, BodyError):
+        return 422, error.code
     return next((known for kind, known in ERRORS.items() if isinstance(error, kind)), (422, "refused"))
+
+
+def refusal(error: MultifoldError) -> Refusal:
+    """Why one of several things of a request could not be done."""
+    return Refusal(status_and_code(error)[1], str(error))
 
 
 def error_response(
@@ -134,15 +144,6 @@ def error_response(
 ) -> JSONResponse:
     error = {"code": code, "message": message, "request_id": request_id}
     return JSONResponse({"error": error}, status, headers)
-
-
-def describe_errors(errors: list[Any]) -> str:
-    """Pydantic's errors as one sentence."""
-    sentences = []
-    for error in errors:
-        place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path"))
-        sentences.append(f"{place}: {error['msg']}" if place else str(error["msg"]))
-    return "; ".join(sentences)
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -160,7 +161,9 @@ async def _answer_refusal(request: Request, error: Exception) -> JSONResponse:
 
 async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    return error_response(request.state.request_id, 422, "bad_request", describe_errors(list(error.errors())))
+    if isinstance(error.body, bytes):  # which FastAPI did not read, as it is no JSON by its type
+        return error_response(request.state.request_id, 415, *NO_JSON)
+    return error_response(request.state.request_id, 422, "bad_request", describe_errors(error.errors()))
 
 
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:

@@ -15,8 +15,7 @@ from starlette.routing import BaseRoute
 from app import errors
 from app.collections.collections import Collections, open_collections
 from app.http.access import ApiKeyGuard, OriginGuard, is_loopback
-from app.http.conversion import collection_name
-from app.http.job_handlers import job_handlers
+from app.http.dependencies import collection_name
 from app.http.middleware import BodyLimit, ErrorBoundary, RequestIdMiddleware, RequestTimeout
 from app.http.openapi import TAGS, complete_description, error_responses, operation_name
 from app.http.routes import (
@@ -36,6 +35,7 @@ from app.http.routes import (
     search,
     snapshots,
 )
+from app.runtime.bulk import job_handlers
 from app.runtime.runtime import Runtime
 from app.settings import Settings, split_list
 

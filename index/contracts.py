@@ -10,6 +10,9 @@ from jaxtyping import Float32, Int64
 
 from multifold.errors import MultifoldError
 from multifold.types import Aspect, Features, Metric, Vector, Vectors
+from multifold.types import Device as Device
+from multifold.types import Memory as Memory
+from multifold.types import Stored as Stored
 
 Ids: TypeAlias = Int64[np.ndarray, " _"]
 PairedIds: TypeAlias = Int64[np.ndarray, " b"]  # one id for each of b vectors
@@ -118,13 +121,10 @@ class CollectionLocation:
         return "the database" if self.database else str(self.folder)
 
 
-Device: TypeAlias = Literal["cpu", "gpu", "auto"]
 DEVICES: tuple[Device, ...] = ("cpu", "gpu", "auto")
 
-Memory: TypeAlias = Literal["auto", "resident", "codes"]
 MEMORIES: tuple[Memory, ...] = ("auto", "resident", "codes")
 
-Stored: TypeAlias = Literal["float32", "float16"]
 STORED: tuple[Stored, ...] = ("float32", "float16")
 
 FLAT = "Flat"

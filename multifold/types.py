@@ -10,7 +10,7 @@ q queries · g gallery · v views · h, w pixels · t tokens.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from jaxtyping import Float32, UInt8
@@ -31,8 +31,15 @@ ConfidenceBasis: TypeAlias = Literal[
     "bundle", "collection", "chance", "prior"
 ]  # what a confidence was fitted on
 FolderState: TypeAlias = Literal["naming", "comparing", "encoding", "watching", "waiting"]
+Device: TypeAlias = Literal["cpu", "gpu", "auto"]  # of an index
+Memory: TypeAlias = Literal["auto", "resident", "codes"]  # what of the sealed rows of an index is in memory
+Stored: TypeAlias = Literal["float32", "float16"]  # the numbers of vectors
 JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 ExplanationMethod: TypeAlias = Literal["points", "grad-cam", "occlusion"]
+
+LONGEST_KEY = 255  # characters of a key of a payload
+LONGEST_AUTHOR = 128  # of who gives a verdict
+MOST_EXAMPLES = 32
 
 SIDES: tuple[Side, ...] = ("text", "image", "shape")
 # An aspect is what is compared of an item. A shape has two: its views, and its points.
@@ -94,8 +101,15 @@ class Mix:
 class Examples:
     """Items that were judged as hits of a search, by their ids: it means what is like the good ones."""
 
-    good: Sequence[str] = ()
-    bad: Sequence[str] = ()
+    __pydantic_config__: ClassVar[Mapping[str, str]] = {"extra": "forbid"}  # as they are read from requests
+    good: Sequence[str] = field(
+        default=(),
+        metadata={"description": "these stay, and what is like them rises", "max_length": MOST_EXAMPLES},
+    )
+    bad: Sequence[str] = field(
+        default=(),
+        metadata={"description": "these go last, and what is like them falls", "max_length": MOST_EXAMPLES},
+    )
 
     def __post_init__(self) -> None:
         """A single id would be read as a list of its letters."""

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from app.collections.collections import Collections, open_collections
 from app.encoding.encoders import with_recorded_bundle
-from app.http.routes.agents import NO_AGENTS, agents_installed
 from app.operations.logs import log_as_json
 from app.server import bind_port, run_until_stopped
 from app.settings import Settings, read_settings
+from multifold.agents import NO_AGENTS, agents_installed
 from multifold.errors import MultifoldError
 
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from app.collections.collections import CollectionService
 from app.errors import ApiError
-from app.http.schemas.search import FeedbackBody
 from app.search import query
 from app.search.query import QueryPart, WeightedParts
 from app.settings import FeedbackPolicy
 from index.store.blobs import Blobs
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.bundle.preprocess import suffix_of
+from multifold.wire.search import FeedbackBody
 from renderers.mesh.formats.mesh_file import EXTENSIONS
 
 

@@ -1,15 +1,13 @@
-"""What OpenAPI needs beside the routes: names, tags, keys, errors, and bodies that routes read."""
+"""What OpenAPI needs beside the routes: names, tags, keys and errors."""
 
 from typing import Any
 
 from fastapi import FastAPI, Response
 from pydantic import BaseModel, Field
-from pydantic.json_schema import models_json_schema
 
 from app.errors import CODES, STATUSES
 from app.http.access import required_scope
 
-BODIES_READ_BY_ROUTES: list[type[BaseModel]] = []
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
 BINARY_FILE = {"type": "string", "format": "binary"}
 NAMED_COLLECTION = "/v1/collections/{collection}/"
@@ -71,27 +69,17 @@ def file_route(media_type: str, what: str) -> dict[str, Any]:
 FILE = file_route("application/octet-stream", "the file")
 
 
-def body_route(model: type[BaseModel], *statuses: int, **others: dict[str, Any]) -> dict[str, Any]:
-    """Options of a route that reads its body itself: JSON of a model, or other kinds by their schemas."""
-    BODIES_READ_BY_ROUTES.append(model)
-    schemas = {"application/json": {"$ref": SCHEMA_REFERENCE.format(model=model.__name__)}, **others}
-    content = {kind: {"schema": schema} for kind, schema in schemas.items()}
-    return {
-        "responses": error_responses(*sorted((*statuses, 413, 415, 422, 429, 503))),
-        "openapi_extra": {"requestBody": {"required": True, "content": content}},
-    }
+def body_errors(*others: int) -> dict[int | str, dict[str, Any]]:
+    """Responses of a route that reads a body, beside those of other errors."""
+    return error_responses(*sorted((400, *others, 413, 415, 422, 429, 503)))
 
 
 def complete_description(app: FastAPI) -> None:
-    """Give the application's description the bodies that its routes read themselves, and keys."""
+    """Say in the application's description which key an operation needs."""
     describe = app.openapi
 
     def describe_all() -> dict[str, Any]:
         document = describe()
-        _, schemas = models_json_schema(
-            [(model, "validation") for model in BODIES_READ_BY_ROUTES], ref_template=SCHEMA_REFERENCE
-        )
-        document["components"]["schemas"].update(schemas["$defs"])
         document["components"]["securitySchemes"] = SECURITY_SCHEMES
         for path, methods in document["paths"].items():
             for method, operation in methods.items():

@@ -1,4 +1,4 @@
-"""Files that clients hand in, as uploads, data URIs or addresses, within the limits.
+"""Texts and files that clients hand in, as uploads, data URIs or addresses, within the limits.
 
 A file name gives nothing but its suffix; it never becomes a path. An address is fetched from hosts that a
 setting names, or from public ones, or not at all. A connection goes to the very network address that was
@@ -19,7 +19,7 @@ import httpx
 from app.encoding.observations import MeshData
 from app.errors import ApiError
 from app.settings import split_list
-from multifold.client.request_models import is_address
+from multifold.wire.files import Picture, UploadedFile, is_address
 
 DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*(;base64)?,", re.ASCII)
 SAFE_SUFFIX = re.compile(r"\.[a-z0-9]{1,16}", re.ASCII)
@@ -30,21 +30,29 @@ PICTURE_TYPES = {".jpg": "image/jpeg", ".tif": "image/tiff"}
 PICTURE_TYPES |= {f".{kind}": f"image/{kind}" for kind in ("png", "webp", "gif", "bmp", "avif", "heif")}
 
 
-@dataclass(frozen=True)
-class UploadedFile:
-    """A file as it came: bytes, and what its sender says of them."""
+def check_text(text: str, most: int) -> str:
+    """Words, neither none nor too many."""
+    if not text.strip():
+        raise ApiError(422, "bad_text", "the text is empty; say what to look for")
+    if len(text) > most:
+        raise ApiError(422, "bad_text", f"the text has {len(text):,} characters; {most:,} are the most")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ApiError(422, "bad_request", "the text has half of a character (a lone surrogate)") from None
+    return text
 
-    data: bytes
-    name: str = ""
-    media_type: str = ""
 
-
-def read_data_uri(uri: str, what: str) -> UploadedFile:
-    head = DATA_URI.match(uri)
+def read_upload(file: Picture, what: str) -> UploadedFile:
+    """A file of a request: one of a form, or one as a data URI."""
+    if isinstance(file, UploadedFile):
+        return file
+    head = DATA_URI.match(file) if isinstance(file, str) else None  # only clients have other forms
     if head is None or head[2] is None:
         raise ApiError(422, f"bad_{what}", f"'{what}' must be a file or a data URI: data:TYPE;base64,…")
+    assert isinstance(file, str)
     try:
-        return UploadedFile(base64.b64decode(uri[head.end() :], validate=True), media_type=head[1] or "")
+        return UploadedFile(base64.b64decode(file[head.end() :], validate=True), media_type=head[1] or "")
     except (binascii.Error, ValueError):
         raise ApiError(422, f"bad_{what}", f"the base64 of '{what}' is damaged") from None
 
@@ -150,10 +158,10 @@ class ItemFiles:
     fetcher: FileFetcher
     bytes_left: int
 
-    async def load(self, value: str, what: str) -> UploadedFile:
-        """The file that a data URI holds or an address names."""
+    async def load(self, value: Picture, what: str) -> UploadedFile:
+        """A file of the request, or the one that an address names."""
         if not is_address(value):
-            return read_data_uri(value, what)
+            return read_upload(value, what)
         file = await self.fetcher.fetch(value, what, self.bytes_left)
         self.bytes_left -= len(file.data)
         return file

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -23,7 +23,6 @@ from app.concurrency.batching import Batcher
 from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, MeshPath, ObservationEncoder
 from app.errors import ApiError
-from app.http.schemas.search import MAX_OFFSET, SearchOptions
 from app.ingest.originals import OriginalFiles, find_stored_mesh
 from app.ingest.pipeline import Encoded, EncodedItem, Written
 from app.ingest.sources import ItemSource
@@ -56,13 +55,14 @@ from index.registry import DEFAULT, MAIN
 from index.search.search import SearchRequest
 from index.store.filters import Filter
 from multifold.types import Hit, Item
+from multifold.wire.search import MAX_OFFSET, SearchOptions
 
 JobHandlerFactory: TypeAlias = Callable[["Runtime"], Mapping[str, JobHandler]]  # the handlers by kind of job
 DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
 CLUSTER_SEARCHERS = 4  # threads that wait for Milvus and the database side by side; FAISS works in one
 OVERLAP = 50  # ranks by which a hit may have moved
 HEAD = 4_096  # bytes of a file that tell it from another
-QUERY_FIELDS = {*SearchOptions.model_fields} - {"limit", "offset", "after"}  # what a page is of
+PAGE_FIELDS = ("limit", "offset", "after")  # of a search; the others say what it is a page of
 CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
@@ -85,8 +85,6 @@ class SearchPage:
         asked = _checksum(parts, options)
         if options.after is None:
             return cls(asked, options.offset, options.limit)
-        if options.offset:
-            raise ApiError(422, "bad_cursor", "ask for a page by 'after' or by 'offset', one of both")
         query, place, last = _read_cursor(options.after)
         if query != asked:
             raise ApiError(422, "bad_cursor", "'after' belongs to another search; begin without it")
@@ -126,7 +124,8 @@ def _read_cursor(cursor: str) -> tuple[int, int, str]:
 
 
 def _checksum(parts: WeightedParts, options: SearchOptions) -> int:
-    described = [options.model_dump_json(include=QUERY_FIELDS).encode()]
+    asked = {one.name: getattr(options, one.name) for one in fields(SearchOptions)}
+    described = [repr([pair for pair in asked.items() if pair[0] not in PAGE_FIELDS]).encode()]
     described += [b"%r %b" % (weight, _describe(part)) for part, weight in parts]
     return zlib.crc32(b"\0".join(described))
 
@@ -183,8 +182,8 @@ class CollectionRuntime:
         check_confidence(model.curves, parts, options, weighs=weighs)
         page = SearchPage.of(parts, options)
         first, many = page.window
-        if options.examples or options.diversity:
-            await self.run(partial(check_examples, options, service.settings, service.item))
+        if options.examples:
+            await self.run(partial(check_examples, options.examples, service.item))
         self._searches.refuse_if_full()
         with span("encode", collection=name, clues=len(parts)):
             encode = self.query_encoder.encode
@@ -196,7 +195,7 @@ class CollectionRuntime:
         vectors = [one.vector for one in encoded]
         wide = options
         if page.last is not None:
-            wide = options.model_copy(update={"offset": first, "limit": many})
+            wide = replace(options, after=None, offset=first, limit=many)
         request = search_request(parts, vectors, wide, where, model.curves, evidence, service.settings)
         if is_single(parts):
             request = replace(request, legs=encoded[0].forms)

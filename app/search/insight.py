@@ -1,7 +1,7 @@
 """Traversals to the root and explanations of a match, for one collection."""
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,6 +10,7 @@ import numpy as np
 from app.collections.collections import CollectionService
 from app.errors import ApiError
 from app.ingest.originals import find_stored_mesh
+from app.search.query import ImageQueryPart, QueryPart, TextQueryPart
 from index.search.search import SearchRequest
 from multifold import types
 from multifold.analysis import explanation, traversal
@@ -19,6 +20,7 @@ from multifold.bundle.encoder import Encoder
 from multifold.bundle.point_groups import POSITION
 from multifold.scores import apply_signs, similarities
 from multifold.types import SIDES, ExplanationMethod, Feature, Hit, Item, Observation, Side, Vector
+from multifold.wire.insight import ExplainOptions
 
 if TYPE_CHECKING:
     from multifold.analysis.surface import SurfaceShares
@@ -29,6 +31,8 @@ BACKGROUND_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 CaptionTraversal: TypeAlias = tuple[Sequence[CaptionPath], dict[str, str]]  # and the item of each caption
 ExplainedSurface: TypeAlias = "tuple[SurfaceShares, Sequence[HeatMap]]"  # and a heat map for each view
 MatchEvidence: TypeAlias = tuple[HeatMap | None, WordShares | None]  # neither for a mesh, an item or a vector
+Scored: TypeAlias = tuple[float, Observation]
+NO_MESH = "the mesh of this item is not kept here, so its points cannot be drawn"
 
 
 @lru_cache(maxsize=8)
@@ -152,3 +156,62 @@ def explain_match(
     blob = observation.blob
     pixels = None if blob is None else service.observer.look(service.collection.blobs.get(blob))
     return evidence(pixels, observation.text, ours), evidence(query_pixels, query_text, theirs)
+
+
+@dataclass(frozen=True)
+class ItemExplanation:
+    """All scores of an item with a query, and what in one observation and in the query made them."""
+
+    item: Item
+    sides: Mapping[Side, float]
+    ranked: Sequence[Scored]  # its observations, best first
+    explained: Scored
+    tokens: Sequence[float]
+    evidence: MatchEvidence
+    surface: "ExplainedSurface | None"
+    query_evidence: MatchEvidence
+    notes: tuple[str, ...] = ()
+
+
+def explain_item(
+    service: CollectionService, part: QueryPart, query: Vector, options: ExplainOptions
+) -> ItemExplanation:
+    """Why an item matches a query part, whose index vector is given."""
+    encoder, item = service.encoder, service.item(options.item)
+    scores = score_features(encoder, query, [one.feature for one in item.observations])
+    ranked = sorted(zip(scores, item.observations, strict=True), key=lambda pair: -pair[0])
+    explained = _choose_observation(options, ranked)
+    observation = explained[1]
+    evidence: MatchEvidence = (None, None)
+    query_evidence: MatchEvidence = (None, None)
+    surface: ExplainedSurface | None = None
+    notes: tuple[str, ...] = ()
+    if options.maps and observation.kind == "points":
+        surface = explain_points(service, query, item)
+        notes = (NO_MESH,) if surface is None else ()
+    if options.maps:
+        pixels = service.observer.look(part.data) if isinstance(part, ImageQueryPart) else None
+        text = part.text if isinstance(part, TextQueryPart) else None
+        evidence, query_evidence = explain_match(
+            service, query, pixels, text, observation, options.method, options.token
+        )
+    return ItemExplanation(
+        item=item,
+        sides=score_sides(encoder, query, item),
+        ranked=ranked,
+        explained=explained,
+        tokens=token_shares(encoder, query, observation.feature),
+        evidence=evidence,
+        surface=surface,
+        query_evidence=query_evidence,
+        notes=notes,
+    )
+
+
+def _choose_observation(options: ExplainOptions, ranked: Sequence[Scored]) -> Scored:
+    """The best of the observations that are meant, with its score."""
+    for score, one in ranked:
+        if options.kind in (None, one.kind) and options.index in (None, one.index):
+            return score, one
+    name = f"{options.kind} {'' if options.index is None else options.index}".strip()
+    raise ApiError(404, "not_found", f"the item {options.item!r} has no {name}")

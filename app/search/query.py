@@ -19,7 +19,6 @@ from app.concurrency.batching import Batcher
 from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
-from app.http.schemas.search import LexicalMode, SearchOptions
 from app.operations.telemetry import Telemetry
 from app.settings import Settings
 from index.collection import Collection
@@ -43,6 +42,7 @@ from multifold.types import (
     Vector,
     pool_side,
 )
+from multifold.wire.search import LexicalMode, SearchOptions
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -307,29 +307,16 @@ def search_request(
     query = Query(vector, options.target, options.limit, options.pool, options.offset, words)
     if options.target == "item":
         request = SearchRequest(query, where, options.exact, side=evidence_side(parts), evidence=evidence)
-        return replace(request, examples=_examples(options), diversity=options.diversity)
+        return replace(request, examples=options.examples or NO_EXAMPLES, diversity=options.diversity)
     calibration, side = calibration_of(curves, side_of(parts), options.pool), evidence_side(parts)
     request = SearchRequest(query, where, options.exact, calibration, side, shapes=evidence.of_shapes(side))
     return replace(request, text=" ".join(_texts_of(parts)) or None)
 
 
-def check_examples(options: SearchOptions, settings: Settings, item: Callable[[str], object]) -> None:
-    """Refuse examples that no search can learn from; `item` refuses an id that is not there."""
-    examples = _examples(options)
-    weighs = options.target == "item" and (options.lexical or settings.lexical) != "only"
-    if (examples or options.diversity) and not weighs:
-        sentence = "'examples' and 'diversity' need the target 'item', and not 'lexical': 'only'"
-        raise ApiError(422, "needs_evidence", sentence)
-    for name in examples.good:
-        if name in examples.bad:
-            raise ApiError(422, "bad_examples", f"{name!r} is both a good and a bad example")
+def check_examples(examples: Examples, item: Callable[[str], object]) -> None:
+    """Refuse examples that are not there, as `item` does."""
     for name in (*examples.good, *examples.bad):
         item(name)
-
-
-def _examples(options: SearchOptions) -> Examples:
-    given = options.examples
-    return NO_EXAMPLES if given is None else Examples(tuple(given.good), tuple(given.bad))
 
 
 def evidence_side(parts: WeightedParts) -> Side:

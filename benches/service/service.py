@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 from app.encoding.observations import open_drawing_encoder
-from app.http.schemas.search import SearchOptions
 from app.search.query import ImageQueryPart, TextQueryPart, search_request
 from app.settings import Settings
 from benches.reporting import head, row
@@ -37,6 +36,7 @@ from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
 from multifold.errors import MultifoldError
 from multifold.types import Target, Vector, Vectors
+from multifold.wire.search import SearchOptions
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,7 +120,7 @@ class BareLibrary:
     def _request(self, content: str | bytes, vector: Vector) -> SearchRequest:
         """What the service makes of the same query."""
         part = TextQueryPart(content) if isinstance(content, str) else ImageQueryPart(content)
-        options = SearchOptions.model_validate({"target": self.target})
+        options = SearchOptions(target=self.target)
         return search_request(
             ((part, 1.0),), [vector], options, None, self.encoder.curves, self.evidence, self.settings
         )

@@ -19,9 +19,9 @@ from index.store import item_rows
 from index.store.database import is_sound, is_storable, is_whole_item
 from index.store.filters import Condition, Filter, filter_condition
 from index.store.item_rows import KNOWN, VALUES, FactValue, Scalar, ValueKind, observation_of
-from index.store.schema import LONGEST_KEY, TableRow, facts, items, observations
+from index.store.schema import TableRow, facts, items, observations
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import KIND_OF, Item, Kind, Observation
+from multifold.types import KIND_OF, LONGEST_KEY, Item, Kind, Observation
 
 with needs_extra("serve"):
     from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, true

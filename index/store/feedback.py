@@ -12,9 +12,9 @@ from typing import Any, TypeAlias, cast
 
 from index.store.browse import MAX_PAGE, check_page
 from index.store.database import UNSTORABLE, checksums, is_storable
-from index.store.schema import LONGEST_WHO, TableRow, feedback
+from index.store.schema import TableRow, feedback
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import SIDE_OF, Kind, QueryMeans, Side, Target, Verdict
+from multifold.types import LONGEST_AUTHOR, SIDE_OF, Kind, QueryMeans, Side, Target, Verdict
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, delete, func, insert, select
@@ -147,8 +147,10 @@ def blob_keys(connection: Connection) -> Iterator[str]:
 
 def _check(judgement: Judgement) -> None:
     author = judgement.author
-    if author is not None and not (0 < len(author) <= LONGEST_WHO and is_storable(author)):
-        raise FeedbackError(f"the name of who judges needs 1 to {LONGEST_WHO} characters that can be stored")
+    if author is not None and not (0 < len(author) <= LONGEST_AUTHOR and is_storable(author)):
+        raise FeedbackError(
+            f"the name of who judges needs 1 to {LONGEST_AUTHOR} characters that can be stored"
+        )
     if not all(is_storable(part.text or "") and is_storable(part.id or "") for part in judgement.query):
         raise FeedbackError(f"the query {UNSTORABLE}")
 

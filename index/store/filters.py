@@ -30,8 +30,9 @@ from index.store.item_rows import (
     fact_value,
     read_rows,
 )
-from index.store.schema import LONGEST_KEY, facts, items
+from index.store.schema import facts, items
 from multifold.errors import MultifoldError, needs_extra
+from multifold.types import LONGEST_KEY
 
 with needs_extra("serve"):
     from sqlalchemy import ColumnElement, Connection, Select, and_, not_, or_, select, true

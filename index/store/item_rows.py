@@ -22,12 +22,13 @@ from jaxtyping import Bool, Float32, Int8, Int64
 
 from index.contracts import EngineKey, Ids, PairedIds, Space
 from index.store.database import checksums, checksums_of, is_storable, is_whole, is_whole_item
-from index.store.schema import LONGEST_KEY, LONGEST_TEXT, TableRow, items, observations
+from index.store.schema import LONGEST_TEXT, TableRow, items, observations
 from multifold.errors import MultifoldError, needs_extra
 from multifold.types import (
     ASPECT_OF,
     ASPECTS,
     KIND_OF_ASPECT,
+    LONGEST_KEY,
     Aspect,
     Features,
     Item,

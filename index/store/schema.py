@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from multifold.errors import needs_extra
+from multifold.types import LONGEST_AUTHOR, LONGEST_KEY
 
 with needs_extra("serve"):
     import sqlalchemy as sa
@@ -13,9 +14,7 @@ TableRow: TypeAlias = Mapping[Any, Any]  # a row of a table, by column
 VERSION = 6
 EDITION = "items.edition"
 LONGEST_ID = 512
-LONGEST_KEY = 255
 LONGEST_TEXT = 256  # characters of a stored text
-LONGEST_WHO = 128
 
 tables = sa.MetaData()
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")  # SQLite orders rows by an INTEGER key alone
@@ -97,7 +96,7 @@ feedback = sa.Table(  # what people said of hits (see feedback.py)
     sa.Column("given", sa.Double, nullable=False),  # seconds since 1970
     sa.Column("item", ordered(LONGEST_ID), nullable=False, index=True),
     sa.Column("verdict", sa.String(8), nullable=False),  # good, bad
-    sa.Column("author", sa.String(LONGEST_WHO)),
+    sa.Column("author", sa.String(LONGEST_AUTHOR)),
     sa.Column("kind", sa.String(8)),  # of the observation that was shown, with its place
     sa.Column("ordinal", sa.Integer),
     sa.Column("query", sa.Text, nullable=False),  # JSON: what was asked with, as far as it is kept

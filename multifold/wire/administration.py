@@ -1,10 +1,53 @@
-"""Answers about collections, aliases, bundles, snapshots and jobs."""
+"""Collections, aliases, bundles, snapshots and jobs: what is asked, and what is answered."""
 
 from datetime import datetime
 from typing import Any
 
-from multifold.types import FolderState, JobState, Kind
-from multifold.wire.answer import Answer, described
+from multifold.types import Device, FolderState, JobState, Kind, Memory, Stored
+from multifold.wire.messages import Answer, Body, described
+
+
+class IndexBody(Body, example={"type": "auto", "recall": 0.95}):
+    """The index that a collection asks for."""
+
+    type: str = described(
+        "auto, exact, milvus or milvus,TYPE, or a FAISS factory string, perhaps after firstN,",
+        default="auto",
+        max_length=64,
+    )
+    device: Device = "auto"
+    recall: float = described("target, measured when the index is built", default=0.99, gt=0, le=1)
+    memory: Memory = described("all of it (resident), or codes with vectors in files", default="auto")
+    stored: Stored = described("the numbers of vectors, as they are scored and in files", default="float32")
+
+
+class CollectionBody(Body, example={"name": "shoes"}):
+    """A collection to be made."""
+
+    name: str = described("lower-case letters, digits, - and _; at most 40")
+    bundle: str | None = described("a bundle at hand, by its name; else the service's own", default=None)
+    index: IndexBody | None = described("the index that it asks for; else it chooses itself", default=None)
+
+
+class RebuildBody(Body, example={"to": "shoes-2", "bundle": "siglip2-b16-small", "alias": "default"}):
+    """A collection to be rebuilt in another."""
+
+    to: str = described("the other collection; it is made if it is not there")
+    bundle: str | None = described("the bundle of a new one, by name; else the service's own", default=None)
+    index: IndexBody | None = described("the index that a new one asks for", default=None)
+    alias: str | None = described("an alias that moves there in the end, such as default", default=None)
+    partial: bool = described("whether items that cannot be rebuilt may be missing", default=False)
+    since: int | None = described(
+        "only what was written after this version: to take a move back, its job's `moved_at`",
+        default=None,
+        ge=0,
+    )
+
+
+class AliasBody(Body, example={"collection": "shoes-2"}):
+    """What an alias stands for."""
+
+    collection: str
 
 
 class IndexSettings(Answer):

@@ -1,10 +1,56 @@
-"""Answers of traversals to the root and of explanations of a match."""
+"""Traversals to the root and explanations of a match: what is asked, and what is answered."""
 
+from collections.abc import Sequence
 from typing import Literal
 
-from multifold.types import ExplanationMethod, Side
-from multifold.wire.answer import Answer, described
+from multifold.analysis.traversal import STEPS
+from multifold.types import ExplanationMethod, Kind, Side
 from multifold.wire.items import ObservationInfo
+from multifold.wire.messages import Answer, Body, BodyError, described
+from multifold.wire.search import QUERY_FIELDS, Number, QueryInput
+
+MAX_STEPS = 200
+MAX_WIDTHS = 16
+
+
+class TraverseOptions(Body):
+    """How to walk to the root."""
+
+    widths: Sequence[Number] = described(
+        "K: a path for each, on which only captions whose cone holds count", default=(), max_length=MAX_WIDTHS
+    )
+    captions: Literal["all", "collection", "bundle"] = described("whose captions may be met", default="all")
+    steps: int = described("steps to the root, both ends counted", default=STEPS, ge=2, le=MAX_STEPS)
+
+
+class TraverseBody(
+    TraverseOptions, QueryInput, one_of=QUERY_FIELDS, example={"text": "a red chair", "steps": 20}
+):
+    """What to walk from: exactly one of text, image, mesh and id."""
+
+
+class ExplainOptions(Body):
+    """What to explain of a match, and how."""
+
+    item: str = described("the item that was found")
+    kind: Kind | None = described("of the observation to explain; else the best one", default=None)
+    index: int | None = described("its place; needs the kind", default=None, ge=0)
+    method: ExplanationMethod | None = described("else the best that the bundle knows", default=None)
+    token: int | None = described(
+        "maps of one pair of tokens alone, where an encoder compares several", default=None, ge=0
+    )
+    maps: bool = described("false: scores only", default=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.index is not None and self.kind is None:
+            raise BodyError("bad_request", "'index' needs 'kind': the first caption, the first view, …")
+
+
+class ExplainBody(
+    QueryInput, ExplainOptions, one_of=QUERY_FIELDS, example={"text": "a red chair", "item": "chair-1"}
+):
+    """Why an item matches: the query, exactly one of text, image, mesh, id and vector, and the item."""
 
 
 class TraversalCaption(Answer):

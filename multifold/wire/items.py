@@ -1,9 +1,97 @@
-"""Items in answers: what is stored, and what became of writing and removing."""
+"""Items: what is written, changed, listed and removed; what is stored, and what became of it."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from multifold.errors import MultifoldError
 from multifold.types import Kind
-from multifold.wire.answer import Answer, described
+from multifold.wire.files import File, Picture
+from multifold.wire.messages import Answer, Body, BodyError, described
+
+MAX_PAGE = 1000
+
+
+class NewItem(Body):
+    """An item to be written; in JSON its files are data URIs."""
+
+    id: str
+    texts: Sequence[str] = described("captions", default=())
+    images: Sequence[Picture] = described(
+        "photos as data URIs, or addresses if the service may fetch", default=()
+    )
+    mesh: File | None = described("a mesh as data URI or address; its views are rendered here", default=None)
+    mesh_format: str | None = described(
+        "format of the mesh, such as glb, if nothing else tells", default=None
+    )
+    payload: Mapping[str, Any] = described("your own JSON object, kept with the item", default_factory=dict)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_single_text(self.texts)
+
+
+class BulkBody(
+    Body,
+    example={
+        "items": [{"id": "chair-1", "texts": ["a red chair with four legs"], "payload": {"colour": "red"}}]
+    },
+):
+    """Items to write, each on its own: one that is refused does not keep the others out."""
+
+    items: Sequence[Mapping[str, Any]] = described("each as it is written alone", min_length=1)
+
+
+class ItemPatchBody(Body, any_of=("payload", "texts"), example={"payload": {"price": 49}}):
+    """What to change of an item; the rest of it stays."""
+
+    payload: Mapping[str, Any] | None = described(
+        "a JSON merge patch: null takes a key away (RFC 7396)", default=None
+    )
+    texts: Sequence[str] | None = described("captions in place of the former ones", default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        refuse_single_text(self.texts)
+        if self.payload is None and self.texts is None:
+            raise BodyError("bad_request", "say what to change: 'payload', 'texts' or both")
+
+
+class ItemFilterBody(Body, example={"filter": {"colour": "red"}}):
+    """Which items."""
+
+    filter: Mapping[str, Any] | None = described('what the payload must be: {"colour": "red"}', default=None)
+
+
+class ItemDeleteBody(ItemFilterBody, one_of=("ids", "filter"), example={"ids": ["chair-1"]}):
+    """Which items to remove: by ids or by a filter."""
+
+    ids: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.ids is None) == (not self.filter):
+            sentence = "say which items to remove by 'ids' or by a 'filter', one of both"
+            raise BodyError("bad_request", sentence)
+
+
+class ItemScrollBody(
+    ItemFilterBody, example={"filter": {"colour": "red"}, "sort": "-payload.price", "limit": 50}
+):
+    """A page of items, in the order of their ids unless another one is asked for."""
+
+    sort: str = described(
+        "'id', 'newest', or by a number of the payload: 'payload.price', the least first, and "
+        "'-payload.price', the greatest first; by a number only items that have it are listed",
+        default="id",
+    )
+    after: str | None = described("the `next` of the page before", default=None)
+    limit: int = described("most items of the page", default=100, ge=1, le=MAX_PAGE)
+
+
+def refuse_single_text(texts: object) -> None:
+    """A single text would be read as a list of its letters."""
+    if isinstance(texts, str):
+        raise MultifoldError("texts is a list of texts; a single one goes into a list of its own")
 
 
 class Refusal(Answer):

@@ -1,10 +1,206 @@
-"""Answers to searches, facets and embeddings, and verdicts on hits."""
+"""Searches, facets and embeddings, and verdicts on hits: what is asked, and what is answered."""
 
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal, TypeAlias
 
-from multifold.types import ConfidenceBasis, Kind, Leg, QueryMeans, Side, Target, Verdict
-from multifold.wire.answer import Answer, described
+from multifold.types import (
+    LONGEST_AUTHOR,
+    NO_EXAMPLES,
+    ConfidenceBasis,
+    Examples,
+    Kind,
+    Leg,
+    Pooling,
+    QueryMeans,
+    Side,
+    Target,
+    Verdict,
+)
+from multifold.wire.files import File, Picture
 from multifold.wire.items import ObservationInfo, Refusal
+from multifold.wire.messages import Answer, Body, BodyError, Limits, described
+
+LexicalMode: TypeAlias = Literal["auto", "off", "only"]
+DuplicateMode: TypeAlias = Literal["show", "fold"]
+Number: TypeAlias = Annotated[float, Limits(allow_inf_nan=False)]
+
+MAX_LIMIT = 100
+MAX_OFFSET = 10_000
+MAX_CURSOR = 4_096
+MAX_QUERY_PARTS = 32
+MAX_WEIGHT = 1000
+MAX_FACET_HITS = 2_000
+QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
+
+
+def one_of_error(names: Sequence[str], given: Sequence[str]) -> BodyError:
+    """For a body with none, or several, of the things that can be asked with."""
+    known = f"ask with exactly one of {', '.join(names[:-1])} and {names[-1]}"
+    if given:
+        return BodyError("several_queries", f"{known}, not {' and '.join(given)}")
+    return BodyError("no_query", f"{known}; there is none")
+
+
+class SubjectBody(Body, one_of=("text", "image", "mesh", "id"), example={"id": "chair-1"}):
+    """An item, or what is none; exactly one of text, image, mesh and id."""
+
+    text: str | None = described("words", default=None)
+    image: Picture | None = described("a picture as data URI: data:image/png;base64,…", default=None)
+    mesh: File | None = described("a mesh as data URI: data:model/gltf-binary;base64,…", default=None)
+    mesh_format: str | None = described(
+        "format of the mesh, such as glb, if nothing else tells", default=None
+    )
+    id: str | None = described("an item of this collection, with all that is known of it", default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self.given(self.one_of)
+        if len(given) != 1:
+            raise one_of_error(self.one_of, given)
+
+
+class QueryInput(SubjectBody, one_of=QUERY_FIELDS, example={"text": "a red chair"}):
+    """What can be asked with; exactly one of text, image, mesh, id and vector."""
+
+    side: Side | None = described("which side of that item; else the target's, if it has it", default=None)
+    vector: Sequence[Number] | None = described("an index vector, as /v1/embeddings gives it", default=None)
+
+
+class MixPart(QueryInput, one_of=QUERY_FIELDS, example={"text": "a red chair", "weight": -0.5}):
+    """One part of a mixed query, with its weight."""
+
+    weight: float = described("below 0: away from it", default=1.0, ge=-MAX_WEIGHT, le=MAX_WEIGHT)
+
+
+class MixedQuery(QueryInput, one_of=(*QUERY_FIELDS, "mix"), example={"text": "a red chair"}):
+    """What can be asked with: exactly one of text, image, mesh, id, vector and mix."""
+
+    mix: Sequence[MixPart] | None = described(
+        "several, each with a weight", default=None, min_length=1, max_length=MAX_QUERY_PARTS
+    )
+
+
+class SearchOptions(Body):
+    """How to search, whatever is asked with."""
+
+    target: Target = described(
+        "'item': the evidence of all sides, words and names added up; a side: that alone; "
+        "'any': the most confident side",
+        default="item",
+    )
+    limit: int = described("most items in the answer", default=10, ge=1, le=MAX_LIMIT)
+    offset: int = described("items to skip", default=0, ge=0, le=MAX_OFFSET)
+    after: str | None = described(
+        "the `next` of the page before, instead of an offset", default=None, max_length=MAX_CURSOR
+    )
+    filter: Mapping[str, Any] | None = described('what the payload must be: {"colour": "red"}', default=None)
+    pool: Pooling = described("an item is the mean of its observations, or its best one", default="mean")
+    min_score: float | None = described("no items that score less", default=None, allow_inf_nan=False)
+    min_confidence: float | None = described(
+        "no items that are less certain; needs a calibration of this pair", default=None, ge=0, le=1
+    )
+    exact: bool = described("look at every row, however many there are", default=False)
+    lexical: LexicalMode | None = described(
+        "whether words of the query are looked for in names, captions and payloads too: 'auto' "
+        "(as services are set) lets them name an item that has all that tell, 'only' looks at nothing else",
+        default=None,
+    )
+    explain: bool = described("give the index score of each side of a hit too", default=False)
+    duplicates: DuplicateMode = described(
+        "'fold': items that show the same are one hit, which names the others", default="show"
+    )
+    examples: Examples | None = described(
+        "items that were judged good or bad: clues beside the query; with the target 'item'", default=None
+    )
+    diversity: float = described(
+        "how far look-alikes of better hits give way among the best 100; with the target 'item'",
+        default=0.0,
+        ge=0,
+        le=1,
+        allow_inf_nan=False,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.after is not None and self.offset:
+            raise BodyError("bad_cursor", "ask for a page by 'after' or by 'offset', one of both")
+        if (self.examples or self.diversity) and (self.target != "item" or self.lexical == "only"):
+            sentence = "'examples' and 'diversity' need the target 'item', and not 'lexical': 'only'"
+            raise BodyError("needs_evidence", sentence)
+        examples = self.examples or NO_EXAMPLES
+        for name in examples.good:
+            if name in examples.bad:
+                raise BodyError("bad_examples", f"{name!r} is both a good and a bad example")
+
+
+class Search(
+    SearchOptions,
+    MixedQuery,
+    one_of=(*QUERY_FIELDS, "mix"),
+    example={"text": "a red chair", "filter": {"price": {"lt": 100}}, "limit": 5},
+):
+    """A search: exactly one of text, image, mesh, id, vector and mix, and how to search with it."""
+
+
+class SimilarBody(SearchOptions, example={"target": "shape", "limit": 5}):
+    """How to look for what is like an item."""
+
+    side: Side | None = described(
+        "which side of the item to go by; else the target's, if it has it", default=None
+    )
+
+
+class BatchSearchBody(Body, example={"searches": [{"text": "a red chair"}, {"text": "a lamp", "limit": 3}]}):
+    """Several searches at once; each is one of /v1/search in JSON."""
+
+    searches: Sequence[Mapping[str, Any]] = described("each answered for itself", min_length=1)
+
+
+class FacetsBody(Body, example={"keys": ["colour", "price"], "query": {"text": "a chair"}}):
+    """Which values to count."""
+
+    keys: Sequence[str] = described("keys of the payload; dots lead inwards", min_length=1, max_length=64)
+    filter: Mapping[str, Any] | None = described("only items that it lets through", default=None)
+    limit: int = described("most values of one key", default=20, ge=1, le=1000)
+    query: Search | None = described(
+        "only what this search finds; its own limit and offset are not looked at", default=None
+    )
+    best: int = described(
+        "with a query: so many of its best hits count", default=1_000, ge=1, le=MAX_FACET_HITS
+    )
+
+
+class EmbeddingsBody(Body, example={"input": ["a red chair", "a lamp"]}, extra="ignore"):
+    """What to embed, as OpenAI's API has it, and of which modality."""
+
+    input: str | Sequence[str] = described("texts; or images or meshes as data URIs")
+    model: str | None = described("the name of the bundle, or nothing", default=None)
+    modality: Side = "text"
+    encoding_format: Literal["float", "base64"] = "float"
+    dimensions: int | None = described(
+        "the length of the vectors, or one of the `prefixes` of /v1/models", default=None
+    )
+    mesh_format: str | None = described("format of the meshes, if nothing else tells", default=None)
+    user: str | None = described("passed over", default=None)
+
+
+class ShownObservation(Body):
+    """An observation of an item."""
+
+    kind: Kind
+    index: int = described("its place", ge=0)
+
+
+class FeedbackBody(Body, example={"query": {"text": "a red chair"}, "item": "chair-1", "verdict": "good"}):
+    """A verdict on a hit: whether the item is what the query meant."""
+
+    query: Search = described("what was searched, as /v1/search takes it")
+    item: str = described("the item that is judged")
+    verdict: Verdict
+    observation: ShownObservation | None = described("the observation that was shown", default=None)
+    by: str | None = described(
+        "who says so, in any name of your own", default=None, min_length=1, max_length=LONGEST_AUTHOR
+    )
 
 
 class DuplicateItem(Answer):

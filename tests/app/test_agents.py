@@ -174,7 +174,7 @@ def test_pages_of_other_sites_and_unknown_names_are_refused(shop: House) -> None
 
 
 def test_a_service_without_the_extra_says_so(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.http.routes.agents.agents_installed", lambda: False)
+    monkeypatch.setattr("multifold.agents.agents_installed", lambda: False)
     answer = shop.client.post("/mcp", json=PING)
     assert answer.status_code == 404
     assert "extra 'mcp'" in answer.json()["error"]["message"]

@@ -85,13 +85,16 @@ def test_json_is_checked(shop: House, asked: dict[str, object], code: str, reaso
         b"null",
         b'"text"',
         b"\xff\xfe",
-        b"[" * 100_000,
         b'{"text": "\\ud800"}',
         b'{"text": "a"} x',
     ],
 )
 def test_a_body_that_is_no_json_object_is_refused(shop: House, body: bytes) -> None:
     refused(shop.client.post("/v1/search", content=body, headers=JSON), 422, "bad_request")
+
+
+def test_a_body_that_is_nested_too_deeply_is_refused(shop: House) -> None:
+    refused(shop.client.post("/v1/search", content=b"[" * 100_000, headers=JSON), 400, "bad_request")
 
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/xml", "application/x-www-form-urlencoded", ""])

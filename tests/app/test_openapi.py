@@ -8,8 +8,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from app.http import openapi
-from app.http.schemas import collections, items, labels, search
 from app.openapi import openapi_document
+from multifold.wire import administration, insight, items, labels, search
 
 COLLECTION_OPERATIONS = {
     ("/search", "post"),
@@ -101,10 +101,10 @@ def test_both_forms_of_a_route_differ_in_the_name_alone(described: dict[str, Any
 def test_a_search_may_be_json_or_a_form(described: dict[str, Any]) -> None:
     content = described["paths"]["/v1/search"]["post"]["requestBody"]["content"]
     assert set(content) == {"application/json", "multipart/form-data"}
-    body = described["components"]["schemas"]["SearchBody"]
+    body = described["components"]["schemas"]["Search"]
     for schema in (body, content["multipart/form-data"]["schema"]):
         assert {"text", "image", "mesh", "target", "limit", "pool", "filter"} <= set(schema["properties"])
-    assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/SearchBody"}
+    assert content["application/json"]["schema"] == {"$ref": "#/components/schemas/Search"}
 
 
 def test_every_reference_leads_somewhere(described: dict[str, Any]) -> None:
@@ -141,7 +141,7 @@ def test_every_tag_has_a_sentence(described: dict[str, Any]) -> None:
 
 
 def test_every_body_has_an_example_that_it_takes(described: dict[str, Any]) -> None:
-    modules = (collections, items, labels, search)
+    modules = (administration, insight, items, labels, search)
     models = {name: one for module in modules for name, one in vars(module).items()}
     seen = 0
     for path, methods in described["paths"].items():

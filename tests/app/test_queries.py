@@ -131,7 +131,7 @@ def test_any_names_the_side_that_was_found(shop: House) -> None:
         ({"mix": []}, 422, "bad_request", "mix"),
         ({"mix": [{}]}, 422, "no_query", "exactly one"),
         ({"mix": [{"text": "a", "id": "b"}]}, 422, "several_queries", "text and id"),
-        ({"mix": [{"text": "a"}], "text": "b"}, 422, "several_queries", "mix and text"),
+        ({"mix": [{"text": "a"}], "text": "b"}, 422, "several_queries", "text and mix"),
         ({"mix": [{"text": "a", "weight": 0}]}, 422, "bad_query", "weights"),
         ({"mix": [{"text": "a", "weight": 1e9}]}, 422, "bad_request", "weight"),
         ({"mix": [{"text": "a"}] * 33}, 422, "bad_request", "mix"),

@@ -3,18 +3,16 @@
 Tools ask the routes of this service with the key of their caller, so the same checks hold for them.
 """
 
-from importlib.util import find_spec
-
 import httpx
 from fastapi import APIRouter, FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import ApiError
-from app.http.conversion import ServiceDep
+from app.http.dependencies import ServiceDep
+from multifold import agents
 from multifold.client.client import AsyncClient
 
-NO_AGENTS = "MCP comes with the extra 'mcp' (pip install -e '.[mcp]')"
 OWN_ADDRESS = "http://127.0.0.1"  # a name that OriginGuard always knows; nothing leaves the process
 router = APIRouter(include_in_schema=False)
 
@@ -33,18 +31,14 @@ class AgentResponse(Response):
 @router.post("/mcp")
 async def mcp(request: Request, service: ServiceDep) -> AgentResponse:
     """One message of an agent; there are no sessions, and nothing is sent unasked."""
-    if not agents_installed():
-        raise ApiError(404, "not_found", f"this service has no tools for agents; {NO_AGENTS}")
+    if not agents.agents_installed():
+        raise ApiError(404, "not_found", f"this service has no tools for agents; {agents.NO_AGENTS}")
     state = request.app.state
     if not hasattr(state, "agents"):
         state.agents = await run_in_threadpool(
             _open_endpoint, request.app, service.collections.settings.max_body
         )
     return AgentResponse(state.agents)
-
-
-def agents_installed() -> bool:
-    return find_spec("mcp") is not None
 
 
 def _open_endpoint(app: FastAPI, max_body: int) -> ASGIApp:

@@ -1,37 +1,41 @@
 """/v1/items as a whole: write and remove many, page through them, count them."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
-from app.errors import ApiError, status_and_code
-from app.http.conversion import (
-    CollectionDep,
-    job_answer,
-    parse_filter,
-    read_body,
-    serialize_item,
-    serialize_refusal,
-    serialize_written,
-)
-from app.http.job_handlers import INGEST_JOB, write_many
-from app.http.openapi import body_route, error_responses
-from app.http.schemas.items import BulkBody, ItemDeleteBody, ItemFilterBody, ItemScrollBody
+from app.errors import refusal, status_and_code
+from app.http.dependencies import CollectionDep
+from app.http.openapi import body_errors
+from app.http.routes.items import serialize_item, serialize_written
+from app.http.routes.jobs import serialize_job
 from app.ingest.pipeline import Written, WrittenItem
+from app.runtime.bulk import INGEST_JOB, write_many
 from index.collection import Collection
 from index.store import browse
+from index.store.filters import Filter, parse_filter
 from multifold.types import Item
 from multifold.wire.administration import JobAnswer
-from multifold.wire.items import BulkAnswer, BulkItemOutcome, ItemCount, ItemPage, RemovalAnswer
+from multifold.wire.items import (
+    BulkAnswer,
+    BulkBody,
+    BulkItemOutcome,
+    ItemCount,
+    ItemDeleteBody,
+    ItemFilterBody,
+    ItemPage,
+    ItemScrollBody,
+    RemovalAnswer,
+)
 
 router = APIRouter(prefix="/items", tags=["items"])
 
 
-@router.post("", **body_route(BulkBody))
-async def write_items(request: Request, runtime: CollectionDep) -> BulkAnswer:
+@router.post("", responses=body_errors())
+async def write_items(runtime: CollectionDep, body: BulkBody) -> BulkAnswer:
     """Write items, each in place of its former self; one that is refused does not keep the others out."""
-    body = await read_body(request, BulkBody, runtime.run)
     runtime.check_many(len(body.items), "items")
     outcomes = await write_many(runtime, body.items)
     results = tuple(_outcome(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True))
@@ -42,54 +46,55 @@ async def write_items(request: Request, runtime: CollectionDep) -> BulkAnswer:
     return BulkAnswer(results, written, len(results) - written, runtime.service.collection.version)
 
 
-@router.post("/bulk", status_code=202, **body_route(BulkBody))
-async def write_items_later(request: Request, runtime: CollectionDep) -> JobAnswer:
+@router.post("/bulk", status_code=202, responses=body_errors())
+async def write_items_later(runtime: CollectionDep, body: BulkBody) -> JobAnswer:
     """Write any number of items after the answer, which names the job that does it."""
-    body = await read_body(request, BulkBody, runtime.run)
     spec = {"items": body.items}
     job = await runtime.parent.jobs.add(INGEST_JOB, runtime.service.name, spec, len(body.items))
-    return job_answer(job)
+    return JobAnswer(serialize_job(job))
 
 
-@router.post("/delete", responses=error_responses(400, 413, 422, 429, 503))
+@router.post("/delete", responses=body_errors())
 async def delete_items(runtime: CollectionDep, body: ItemDeleteBody) -> RemovalAnswer:
     """Remove the items of these ids, or those that a filter lets through."""
-    chosen = parse_filter(body.filter)
-    if (body.ids is None) == (chosen is None):
-        raise ApiError(422, "bad_request", "say which items to remove by 'ids' or by a 'filter', one of both")
+    chosen = _chosen(body)
     if chosen is not None:
         removed = await runtime.run(lambda: runtime.service.delete_where(chosen))
     else:
-        removed = await runtime.run(lambda: runtime.service.delete(body.ids or []))
-    runtime.audit("delete", body.ids or [json.dumps(body.filter)], removed)
+        removed = await runtime.run(lambda: runtime.service.delete(list(body.ids or ())))
+    runtime.audit("delete", list(body.ids or [json.dumps(body.filter)]), removed)
     return RemovalAnswer(removed=removed)
 
 
-@router.post("/scroll", responses=error_responses(400, 413, 422, 429, 503))
+@router.post("/scroll", responses=body_errors())
 async def list_items(runtime: CollectionDep, body: ItemScrollBody) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
     items, after = await runtime.run(lambda: _page(runtime.service.collection, body))
     return ItemPage(tuple(serialize_item(item, runtime.address) for item in items), after)
 
 
-@router.post("/count", responses=error_responses(400, 413, 422, 429, 503))
+@router.post("/count", responses=body_errors())
 async def count_items(runtime: CollectionDep, body: ItemFilterBody) -> ItemCount:
     """How many items there are, or how many of them a filter lets through."""
-    chosen = parse_filter(body.filter)
+    chosen = _chosen(body)
     return ItemCount(count=await runtime.run(lambda: runtime.service.collection.count(chosen)))
 
 
+def _chosen(body: ItemFilterBody) -> Filter | None:
+    """The filter of a body; an empty one lets everything through."""
+    return parse_filter(body.filter) if body.filter else None
+
+
 def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str | None]:
-    chosen = parse_filter(body.filter)
+    chosen = _chosen(body)
     if body.sort != "id":
         return collection.sorted(browse.parse_order(body.sort), body.after, body.limit, chosen)
     items = collection.scroll(body.after, body.limit, chosen)
     return items, items[-1].id if len(items) == body.limit else None
 
 
-def _outcome(raw: dict[str, Any], outcome: Written) -> BulkItemOutcome:
+def _outcome(raw: Mapping[str, Any], outcome: Written) -> BulkItemOutcome:
     if isinstance(outcome, WrittenItem):
         return BulkItemOutcome(outcome.item.id, serialize_written(outcome))
     name = raw.get("id")
-    refusal = serialize_refusal(outcome)
-    return BulkItemOutcome(name if isinstance(name, str) else None, error=refusal)
+    return BulkItemOutcome(name if isinstance(name, str) else None, error=refusal(outcome))

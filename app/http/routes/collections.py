@@ -6,9 +6,9 @@ from fastapi import APIRouter
 
 from app.collections.collections import Collections, CollectionService
 from app.errors import ApiError
-from app.http.conversion import ServiceDep, job_answer
-from app.http.openapi import error_responses
-from app.http.schemas.collections import AliasBody, CollectionBody, IndexBody, RebuildBody
+from app.http.dependencies import ServiceDep
+from app.http.openapi import body_errors, error_responses
+from app.http.routes.jobs import serialize_job
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB
 from app.search import insight
 from index.contracts import IndexPlan
@@ -17,10 +17,18 @@ from index.registry import DEFAULT, MAIN, CollectionListing
 from multifold.bundle.bundle import Bundle, BundleError
 from multifold.errors import MultifoldError
 from multifold.wire import administration as wire
-from multifold.wire.administration import CollectionStatus, JobAnswer, NameRemoval
+from multifold.wire.administration import (
+    AliasBody,
+    CollectionBody,
+    CollectionStatus,
+    IndexBody,
+    JobAnswer,
+    NameRemoval,
+    RebuildBody,
+)
 
 router = APIRouter(prefix="/v1", tags=["collections"])
-CHANGE_ERRORS = error_responses(400, 404, 409, 413, 422, 429, 503)
+CHANGE_ERRORS = body_errors(404, 409)
 
 
 @router.post("/collections", status_code=201, responses=CHANGE_ERRORS)
@@ -74,21 +82,19 @@ async def rebuild_collection(runtime: ServiceDep, name: str, body: RebuildBody) 
         runtime.collections.check_alias(body.alias)
     spec = {"to": target.name, "alias": body.alias, "partial": body.partial, "since": body.since}
     runtime.audit.record(f"rebuild as {target.name}", source.name, [], 1, source.collection.version)
-    return job_answer(await runtime.jobs.add(REBUILD_JOB, source.name, spec))
+    return JobAnswer(serialize_job(await runtime.jobs.add(REBUILD_JOB, source.name, spec)))
 
 
-@router.post(
-    "/collections/{name}/reindex", status_code=202, responses=error_responses(400, 404, 413, 422, 429, 503)
-)
+@router.post("/collections/{name}/reindex", status_code=202, responses=body_errors(404))
 async def reindex_collection(runtime: ServiceDep, name: str, body: IndexBody) -> JobAnswer:
     """Build another index of what is stored, without encoding anything again; a job does it.
 
     The present index is searched until the new one finds what is asked of it.
     """
-    source, plan = (await runtime.collection(name)).service, IndexPlan(**body.model_dump())
+    source, plan = (await runtime.collection(name)).service, IndexPlan(**asdict(body))
     check_plan(plan, source.encoder)
     runtime.audit.record("reindex", source.name, [], 1, source.collection.version)
-    return job_answer(await runtime.jobs.add(REINDEX_JOB, source.name, asdict(plan)))
+    return JobAnswer(serialize_job(await runtime.jobs.add(REINDEX_JOB, source.name, asdict(plan))))
 
 
 @router.get("/bundles", responses=error_responses(429))
@@ -119,7 +125,7 @@ async def list_aliases(runtime: ServiceDep) -> wire.AliasesAnswer:
     return wire.AliasesAnswer({DEFAULT: MAIN, **listing.aliases})
 
 
-@router.put("/aliases/{alias}", responses=error_responses(400, 404, 409, 413, 422, 429))
+@router.put("/aliases/{alias}", responses=CHANGE_ERRORS)
 async def set_alias(runtime: ServiceDep, alias: str, body: AliasBody) -> wire.AliasAnswer:
     """Call a collection so from now on, in one step."""
     former = await runtime.quick.run(lambda: runtime.collections.set_alias(alias, body.collection))
@@ -136,7 +142,7 @@ async def drop_alias(runtime: ServiceDep, alias: str) -> NameRemoval:
 
 
 def _index_plan(body: IndexBody | None) -> IndexPlan | None:
-    return None if body is None else IndexPlan(**body.model_dump())
+    return None if body is None else IndexPlan(**asdict(body))
 
 
 def _bundle(folder: str, bundle: Bundle | BundleError, collections: Collections) -> wire.BundleStatus:

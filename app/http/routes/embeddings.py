@@ -4,25 +4,31 @@ import asyncio
 import base64
 
 import numpy as np
-from fastapi import APIRouter, Request, Response
-from pydantic import TypeAdapter
+from fastapi import APIRouter
 
 from app.errors import ApiError
-from app.http.conversion import CollectionDep, parse_content, read_body
-from app.http.openapi import body_route, error_responses
-from app.http.schemas.search import EmbeddingsBody
+from app.http.dependencies import CollectionDep
+from app.http.openapi import body_errors, error_responses
+from app.ingest.uploads import check_text
 from app.runtime.runtime import CollectionRuntime
+from app.search.parts import image_part, mesh_part
+from app.search.query import QueryPart, TextQueryPart
 from multifold.types import SIDES, Vector
-from multifold.wire.search import EmbeddingInfo, EmbeddingsAnswer, ModelsAnswer, ServedModel, TokenUsage
+from multifold.wire.search import (
+    EmbeddingInfo,
+    EmbeddingsAnswer,
+    EmbeddingsBody,
+    ModelsAnswer,
+    ServedModel,
+    TokenUsage,
+)
 
 router = APIRouter(tags=["embeddings"])
-EMBEDDINGS_ANSWER = TypeAdapter(EmbeddingsAnswer)
 
 
-@router.post("/embeddings", response_model=EmbeddingsAnswer, **body_route(EmbeddingsBody, 400, 404))
-async def embed(request: Request, runtime: CollectionDep) -> Response:
+@router.post("/embeddings", responses=body_errors(404))
+async def embed(runtime: CollectionDep, body: EmbeddingsBody) -> EmbeddingsAnswer:
     """The index vectors of texts, or of images or meshes as data URIs."""
-    body = await read_body(request, EmbeddingsBody, runtime.run)
     bundle, served = runtime.service.encoder.bundle, _model(runtime, body.model)
     length = served.dimensions if body.dimensions is None else body.dimensions
     if length != served.dimensions and length not in served.prefixes:
@@ -30,8 +36,7 @@ async def embed(request: Request, runtime: CollectionDep) -> Response:
         raise ApiError(400, "bad_dimensions", f"vectors of this bundle have {lengths} numbers, not {length}")
     inputs = [body.input] if isinstance(body.input, str) else body.input
     runtime.check_many(len(inputs), "inputs")
-    kind, max_text = "mesh" if body.modality == "shape" else body.modality, runtime.service.settings.max_text
-    parts = [parse_content(kind, one, body.mesh_format, max_text) for one in inputs]
+    parts = [_part(body, one, runtime.service.settings.max_text) for one in inputs]
     encoded = await asyncio.gather(*(runtime.query_encoder.encode(part) for part in parts))
     vectors = [one.vector for one in encoded]
     if vectors and length != served.dimensions:
@@ -41,8 +46,7 @@ async def embed(request: Request, runtime: CollectionDep) -> Response:
         for index, vector in enumerate(vectors)
     )
     tokens = await runtime.run(lambda: runtime.service.tokens(inputs)) if body.modality == "text" else 0
-    answer = EmbeddingsAnswer(data=data, model=bundle.name, usage=TokenUsage(tokens, tokens))
-    return Response(EMBEDDINGS_ANSWER.dump_json(answer), media_type="application/json")
+    return EmbeddingsAnswer(data=data, model=bundle.name, usage=TokenUsage(tokens, tokens))
 
 
 @router.get("/models")
@@ -55,6 +59,13 @@ async def list_models(runtime: CollectionDep) -> ModelsAnswer:
 async def get_model(runtime: CollectionDep, name: str) -> ServedModel:
     """One bundle."""
     return _model(runtime, name)
+
+
+def _part(body: EmbeddingsBody, content: str, max_text: int) -> QueryPart:
+    """One of the inputs."""
+    if body.modality == "text":
+        return TextQueryPart(check_text(content, max_text))
+    return image_part(content) if body.modality == "image" else mesh_part(content, body.mesh_format)
 
 
 def _model(runtime: CollectionRuntime, name: str | None) -> ServedModel:

@@ -3,29 +3,33 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Query, Response
 
 from app.errors import ApiError
 from app.feedback import recording
-from app.http.conversion import CollectionDep, parse_parts, read_body
-from app.http.openapi import FILE, body_route, error_responses
-from app.http.schemas.items import MAX_PAGE
-from app.http.schemas.search import FeedbackBody
+from app.http.dependencies import CollectionDep
+from app.http.openapi import FILE, body_errors, error_responses
 from app.ingest.uploads import PICTURE_TYPES
+from app.search.parts import read_parts
 from index.store.blobs import BlobKey
 from index.store.feedback import FeedbackFilter, FeedbackQueryPart, Judgement
 from multifold.types import Verdict
-from multifold.wire.items import RemovalAnswer
-from multifold.wire.search import FeedbackEntry, FeedbackPage, FeedbackPart, ObservationReference
+from multifold.wire.items import MAX_PAGE, RemovalAnswer
+from multifold.wire.search import (
+    FeedbackBody,
+    FeedbackEntry,
+    FeedbackPage,
+    FeedbackPart,
+    ObservationReference,
+)
 
 router = APIRouter(prefix="/feedback", tags=["feedback"])
 
 
-@router.post("", **body_route(FeedbackBody, 403, 404))
-async def judge_hit(request: Request, runtime: CollectionDep) -> FeedbackEntry:
+@router.post("", responses=body_errors(403, 404))
+async def judge_hit(runtime: CollectionDep, body: FeedbackBody) -> FeedbackEntry:
     """Say that an item is good or bad for a query; who says something else of both later, changes it."""
-    body = await read_body(request, FeedbackBody, runtime.run)
-    parts = parse_parts(body.query, runtime.service.settings.max_text)
+    parts = read_parts(body.query, runtime.service.settings.max_text)
     judgement = await runtime.run(lambda: recording.record_verdict(runtime.service, parts, body))
     runtime.parent.telemetry.verdict(runtime.service.name, body.verdict)
     runtime.audit(f"feedback {body.verdict}", [body.item], 1)

@@ -7,9 +7,8 @@ from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 
 from app.errors import ApiError
-from app.http.conversion import CollectionDep, ServiceDep
+from app.http.dependencies import CollectionDep, ServiceDep
 from app.http.openapi import error_responses
-from app.http.schemas.info import HealthAnswer
 from app.operations import probes
 from app.operations.telemetry import MEDIA_TYPE
 from app.runtime.runtime import Runtime
@@ -17,6 +16,7 @@ from index.cluster.contracts import ClusterError
 from index.store.database import StoreError
 from multifold.bundle import canary
 from multifold.errors import MultifoldError
+from multifold.wire.service import HealthAnswer
 
 READY_SECONDS = 8.0  # less than a probe waits
 router = APIRouter(tags=["health"])

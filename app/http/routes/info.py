@@ -6,8 +6,14 @@ from importlib.metadata import version
 from fastapi import APIRouter
 
 from app.collections.collections import CollectionService
-from app.http.conversion import CollectionDep
-from app.http.schemas.info import (
+from app.http.dependencies import CollectionDep
+from index.contracts import AUTO
+from index.search.evidence_model import NAMES, SideModel, Weights
+from multifold.types import SIDES
+from multifold.wire.administration import FolderAnswer, FolderStatus
+from multifold.wire.items import MAX_PAGE
+from multifold.wire.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
+from multifold.wire.service import (
     BundleSummary,
     CollectionSummary,
     EvidenceSummary,
@@ -16,12 +22,6 @@ from app.http.schemas.info import (
     LimitsSummary,
     MemorySummary,
 )
-from app.http.schemas.items import MAX_PAGE
-from app.http.schemas.search import MAX_FACET_HITS, MAX_LIMIT, MAX_OFFSET, MAX_QUERY_PARTS
-from index.contracts import AUTO
-from index.search.evidence_model import NAMES, SideModel, Weights
-from multifold.types import SIDES
-from multifold.wire.administration import FolderAnswer, FolderStatus
 from renderers.contracts import DEFAULT_LIMITS
 
 router = APIRouter(tags=["info"])
@@ -118,7 +118,7 @@ def _bundle(service: CollectionService) -> BundleSummary:
         rig=bundle.views.rig,
         views=bundle.views.views,
         provider=service.encoder.provider,
-        calibrated=sorted(model.curves),
+        calibrated=tuple(sorted(model.curves)),
         calibrated_by=model.basis,
         calibrated_on=model.items,
     )

@@ -1,34 +1,29 @@
-"""POST /v1/traverse and /v1/explain: captions on the way to the root, and why an item matches."""
+"""Captions on the way to the root, and why an item matches."""
 
-from collections.abc import Sequence
 from functools import partial
-from typing import TypeAlias
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from app.errors import ApiError
-from app.http.conversion import CollectionDep, parse_query_part, read_body, serialize_observation
-from app.http.openapi import body_route
-from app.http.schemas.search import ExplainBody, TraverseBody
+from app.http.dependencies import CollectionDep
+from app.http.openapi import body_errors
+from app.http.routes.items import serialize_observation
 from app.runtime.runtime import CollectionRuntime
 from app.search import insight
-from app.search.insight import ExplainedSurface, MatchEvidence
-from app.search.query import EncodedPart, ImageQueryPart, QueryPart, TextQueryPart, VectorQueryPart
+from app.search.insight import ExplainedSurface, MatchEvidence, Scored
+from app.search.parts import read_part
+from app.search.query import VectorQueryPart
 from multifold.analysis.explanation import HeatMap
 from multifold.analysis.traversal import PathCaption
-from multifold.types import Observation
 from multifold.wire import insight as wire
 
 router = APIRouter(tags=["insight"])
-NO_MESH = "the mesh of this item is not kept here, so its points cannot be drawn"
-Scored: TypeAlias = tuple[float, Observation]
 
 
-@router.post("/traverse", **body_route(TraverseBody, 404))
-async def traverse(request: Request, runtime: CollectionDep) -> wire.TraverseAnswer:
+@router.post("/traverse", responses=body_errors(404))
+async def traverse(runtime: CollectionDep, body: wire.TraverseBody) -> wire.TraverseAnswer:
     """Walk from a text, an image, a mesh or an item to the root; the captions that are met on the way."""
-    body = await read_body(request, TraverseBody, runtime.run)
-    part = parse_query_part(body, "any", runtime.service.settings.max_text)
+    part = read_part(body, "any", runtime.service.settings.max_text)
     if isinstance(part, VectorQueryPart):
         sentence = "a vector has no feature to walk from; ask with what it was made of"
         raise ApiError(422, "no_feature", sentence)
@@ -50,66 +45,33 @@ async def traverse(request: Request, runtime: CollectionDep) -> wire.TraverseAns
     )
 
 
-@router.post("/explain", **body_route(ExplainBody, 404))
-async def explain(request: Request, runtime: CollectionDep) -> wire.ExplainAnswer:
+@router.post("/explain", responses=body_errors(404))
+async def explain(runtime: CollectionDep, body: wire.ExplainBody) -> wire.ExplainAnswer:
     """Why an item matches a query: the score of each observation, and what in the best one made it."""
-    body = await read_body(request, ExplainBody, runtime.run)
-    part = parse_query_part(body, "any", runtime.service.settings.max_text)
+    part = read_part(body, "any", runtime.service.settings.max_text)
     encoded = await runtime.query_encoder.encode(part)
-    return await runtime.run(lambda: _explain(runtime, body, part, encoded))
+    found = await runtime.run(partial(insight.explain_item, runtime.service, part, encoded.vector, body))
 
+    def scored(pair: Scored) -> wire.ScoredObservation:
+        info = serialize_observation(found.item.id, pair[1], runtime.address)
+        return wire.ScoredObservation(info.kind, info.index, info.url, info.text, score=pair[0])
 
-def _explain(
-    runtime: CollectionRuntime, body: ExplainBody, part: QueryPart, encoded: EncodedPart
-) -> wire.ExplainAnswer:
-    encoder, item = runtime.service.encoder, runtime.service.item(body.item)
-    scores = insight.score_features(encoder, encoded.vector, [one.feature for one in item.observations])
-    ranked = sorted(zip(scores, item.observations, strict=True), key=lambda pair: -pair[0])
-    score, observation = _choose_observation(body, ranked)
-    nothing: MatchEvidence = (None, None)
-    item_evidence = query_evidence = nothing
-    surface, warnings = None, tuple(encoded.warnings)
-    if body.maps and observation.kind == "points":
-        found = insight.explain_points(runtime.service, encoded.vector, item)
-        surface = None if found is None else _serialize_surface(runtime, found)
-        warnings += (NO_MESH,) if found is None else ()
-    if body.maps:
-        pixels = runtime.service.observer.look(part.data) if isinstance(part, ImageQueryPart) else None
-        text = part.text if isinstance(part, TextQueryPart) else None
-        explain_query = partial(insight.explain_match, runtime.service, encoded.vector, pixels, text)
-        item_evidence, query_evidence = explain_query(observation, body.method, body.token)
-
-    def scored(value: float, one: Observation) -> wire.ScoredObservation:
-        info = serialize_observation(item.id, one, runtime.address)
-        return wire.ScoredObservation(info.kind, info.index, info.url, info.text, score=value)
-
-    explanation = _serialize(runtime, item_evidence)
+    explanation = _serialize(runtime, found.evidence)
     return wire.ExplainAnswer(
-        item=item.id,
-        sides=insight.score_sides(encoder, encoded.vector, item),
-        observations=tuple(scored(*pair) for pair in ranked),
+        item=found.item.id,
+        sides=dict(found.sides),
+        observations=tuple(map(scored, found.ranked)),
         explained=wire.ObservationExplanation(
             explanation.heat_map,
             explanation.words,
-            surface,
-            observation=scored(score, observation),
-            tokens=tuple(insight.token_shares(encoder, encoded.vector, observation.feature)),
+            None if found.surface is None else _serialize_surface(runtime, found.surface),
+            observation=scored(found.explained),
+            tokens=tuple(found.tokens),
         ),
-        query=_serialize(runtime, query_evidence),
-        bundle=encoder.bundle.name,
-        warnings=warnings,
+        query=_serialize(runtime, found.query_evidence),
+        bundle=runtime.service.encoder.bundle.name,
+        warnings=(*encoded.warnings, *found.notes),
     )
-
-
-def _choose_observation(body: ExplainBody, ranked: Sequence[Scored]) -> Scored:
-    """The best of the observations that the body names, with its score."""
-    if body.index is not None and body.kind is None:
-        raise ApiError(422, "bad_request", "'index' needs 'kind': the first caption, the first view, …")
-    for score, one in ranked:
-        if body.kind in (None, one.kind) and body.index in (None, one.index):
-            return score, one
-    name = f"{body.kind} {'' if body.index is None else body.index}".strip()
-    raise ApiError(404, "not_found", f"the item {body.item!r} has no {name}")
 
 
 def _serialize(runtime: CollectionRuntime, evidence: MatchEvidence) -> wire.MatchExplanation:

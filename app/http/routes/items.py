@@ -1,8 +1,9 @@
-"""/v1/items/{id}: write, read, change and remove an item, look at its pictures, find what is like it."""
+"""/v1/items/{id}: write, read, change and remove an item, and look at its pictures."""
 
-from dataclasses import replace
+from collections import Counter
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.routing import APIRoute
@@ -11,29 +12,25 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from app.errors import ApiError
-from app.http.conversion import (
-    CollectionDep,
-    check_item_id,
-    check_text,
-    choose_sides,
-    media_type,
-    parse_item_form,
-    serialize_answer,
-    serialize_item,
-    serialize_written,
-)
-from app.http.openapi import BINARY_FILE, FILE, error_responses, file_route
-from app.http.schemas.items import ItemPatchBody
-from app.http.schemas.search import SimilarBody
-from app.ingest.uploads import PICTURE_TYPES, ItemFiles
-from app.runtime.runtime import CollectionRuntime, SearchPage
-from app.search.query import ItemQueryPart
+from app.http.dependencies import CollectionDep
+from app.http.forms import ITEM_FORM_SCHEMA, check_form, form_body, read_item_form
+from app.http.openapi import FILE, body_errors, error_responses, file_route
+from app.ingest.new_items import check_item_id, load_item
+from app.ingest.pipeline import WrittenItem
+from app.ingest.uploads import PICTURE_TYPES, ItemFiles, check_text
+from app.runtime.runtime import CollectionRuntime
 from index.store.blobs import BlobKey
 from multifold.bundle.preprocess import encode_webp
 from multifold.errors import MultifoldError
-from multifold.types import Item, Kind
-from multifold.wire.items import ItemWriteAnswer, RemovalAnswer, StoredItem
-from multifold.wire.search import SearchAnswer
+from multifold.types import KIND_OF, Item, Kind, Observation
+from multifold.wire.items import (
+    ItemFile,
+    ItemPatchBody,
+    ItemWriteAnswer,
+    ObservationInfo,
+    RemovalAnswer,
+    StoredItem,
+)
 from renderers.sandbox import RenderLane
 
 
@@ -49,21 +46,8 @@ class ItemRoute(APIRoute):
 
 router = APIRouter(prefix="/items", tags=["items"], route_class=ItemRoute)
 FOREVER, ASK_AGAIN = "private, max-age=31536000, immutable", "private, no-cache"
-PHOTOS = "photos, or addresses if it may fetch"
-BODY: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "texts": {"type": "array", "items": {"type": "string"}, "description": "captions"},
-        "images": {"type": "array", "items": BINARY_FILE, "description": PHOTOS},
-        "mesh": {**BINARY_FILE, "description": "a 3D shape; its views are rendered here"},
-        "mesh_format": {"type": "string", "description": "where the file name does not tell, such as glb"},
-        "payload": {"type": "string", "description": "your own JSON object, kept with the item"},
-    },
-    "examples": [{"texts": ["a red chair with four legs"], "payload": '{"colour": "red"}'}],
-}
-PUT_ERRORS = error_responses(400, 404, 413, 415, 422, 429, 503)
-PUT = {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": BODY}}}}
+PICTURE_FOLDERS = {"view": "views", "photo": "photos"}
+TAG_LENGTH = 12
 ViewSize = Annotated[int | None, Query(ge=64, le=1024, description="pixels a side; else as stored")]
 PICTURE = file_route("image/*", "the picture")
 
@@ -131,16 +115,15 @@ async def get_file(
     return response
 
 
-@router.put("/{item_id:path}", responses=PUT_ERRORS, openapi_extra=PUT)
+@router.put("/{item_id:path}", responses=body_errors(404), openapi_extra=form_body(ITEM_FORM_SCHEMA))
 async def write_item(request: Request, runtime: CollectionDep, item_id: str) -> ItemWriteAnswer:
     """Write an item in place of its former self; its mesh is rendered, everything is encoded."""
     settings = runtime.service.settings
-    if media_type(request.headers) != "multipart/form-data":
-        raise ApiError(415, "unsupported_media_type", "send the item as multipart/form-data")
+    check_form(request, "send the item as multipart/form-data")
     check_item_id(item_id)
     async with request.form(max_files=settings.max_files) as form:
-        files = ItemFiles(runtime.parent.fetcher, settings.max_body)
-        source = await parse_item_form(item_id, form, files, settings)
+        item = await read_item_form(item_id, form)
+    source = await load_item(item, ItemFiles(runtime.parent.fetcher, settings.max_body), settings)
     (written,) = await runtime.put([await runtime.prepare(source)])
     if isinstance(written, MultifoldError):
         raise written
@@ -148,26 +131,13 @@ async def write_item(request: Request, runtime: CollectionDep, item_id: str) -> 
     return serialize_written(written)
 
 
-@router.patch("/{item_id:path}", responses=error_responses(400, 404, 413, 422, 429, 503))
+@router.patch("/{item_id:path}", responses=body_errors(404))
 async def change_item(runtime: CollectionDep, item_id: str, body: ItemPatchBody) -> ItemWriteAnswer:
     """Change the payload or the captions of an item; its pictures stay."""
-    if body.payload is None and body.texts is None:
-        raise ApiError(422, "bad_request", "say what to change: 'payload', 'texts' or both")
     texts = body.texts and [check_text(text, runtime.service.settings.max_text) for text in body.texts]
     changed = await runtime.run(lambda: runtime.service.patch(item_id, texts, body.payload))
     runtime.audit("patch", [item_id], 1)
     return serialize_written(changed)
-
-
-@router.post("/{item_id:path}/similar", responses=error_responses(400, 404, 413, 422, 429, 503))
-async def find_similar(runtime: CollectionDep, item_id: str, body: SimilarBody) -> SearchAnswer:
-    """Items that are like this one, which itself is left out."""
-    part = ItemQueryPart(item_id, choose_sides(body.side, body.target))
-    page = SearchPage.of(((part, 1.0),), body)
-    one_more = body.model_copy(update={"offset": 0, "after": None, "limit": sum(page.window) + 1})
-    found = await runtime.search(((part, 1.0),), one_more)
-    hits, following = page.cut([hit for hit in found.hits if hit.id != item_id], 0)
-    return serialize_answer(replace(found, hits=hits, next=following), runtime)
 
 
 @router.get("/{item_id:path}", responses=error_responses(404, 422))
@@ -213,3 +183,32 @@ async def _blob(
         return Response(status_code=304, headers=headers)
     read = runtime.service.thumbnail if small else runtime.service.collection.blobs.get
     return Response(await runtime.run(partial(read, key)), media_type=media, headers=headers)
+
+
+def serialize_item(item: Item, address: str) -> StoredItem:
+    """An item; `address` is that of the collection."""
+    files = f"{address}/items/{quote(item.id, safe='')}/files"
+    return StoredItem(
+        id=item.id,
+        payload=dict(item.payload),
+        observations=tuple(serialize_observation(item.id, one, address) for one in item.observations),
+        files=tuple(
+            ItemFile(index, f"{files}/{index}?v={key[:TAG_LENGTH]}", BlobKey(key).suffix.lstrip("."))
+            for index, key in enumerate(item.files)
+        ),
+        notes=item.notes,
+    )
+
+
+def serialize_observation(owner: str, observation: Observation, address: str) -> ObservationInfo:
+    """An observation with the address of its picture, which changes when the picture does."""
+    kind, index, blob = observation.kind, observation.index, observation.blob
+    picture = f"{address}/items/{quote(owner, safe='')}/{PICTURE_FOLDERS.get(kind)}/{index}"
+    url = f"{picture}?v={blob[:TAG_LENGTH]}" if blob is not None else None
+    return ObservationInfo(kind, index, url, observation.text)
+
+
+def serialize_written(written: WrittenItem) -> ItemWriteAnswer:
+    kinds = [observation.kind for observation in written.item.observations]
+    counts = dict.fromkeys(KIND_OF.values(), 0) | Counter(kinds)
+    return ItemWriteAnswer(written.item.id, written.version, counts, tuple(written.warnings))

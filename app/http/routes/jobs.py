@@ -1,11 +1,14 @@
 """/v1/jobs: list, show and cancel jobs."""
 
+from datetime import UTC, datetime
+
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 
-from app.http.conversion import ServiceDep, job_answer, serialize_job
+from app.http.dependencies import ServiceDep
 from app.http.openapi import error_responses
-from multifold.wire.administration import JobAnswer, JobsAnswer
+from index.jobs import JobRecord
+from multifold.wire.administration import JobAnswer, JobsAnswer, JobStatus
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -19,7 +22,7 @@ async def list_jobs(runtime: ServiceDep) -> JobsAnswer:
 @router.get("/{job_id}", responses=error_responses(404, 422))
 async def get_job(runtime: ServiceDep, job_id: str) -> JobAnswer:
     """One job."""
-    return job_answer(await run_in_threadpool(runtime.collections.jobs.get, job_id))
+    return JobAnswer(serialize_job(await run_in_threadpool(runtime.collections.jobs.get, job_id)))
 
 
 @router.post("/{job_id}/cancel", responses=error_responses(404, 422))
@@ -27,4 +30,20 @@ async def cancel_job(runtime: ServiceDep, job_id: str) -> JobAnswer:
     """Ask a job to end; what it has done stays. It has ended when its state says so."""
     cancelled = await run_in_threadpool(runtime.collections.jobs.cancel, job_id)
     runtime.audit.record("cancel job", cancelled.collection, [job_id], 1, 0)
-    return job_answer(cancelled)
+    return JobAnswer(serialize_job(cancelled))
+
+
+def serialize_job(job: JobRecord) -> JobStatus:
+    progress = job.progress
+    return JobStatus(
+        id=job.id,
+        kind=job.kind,
+        collection=job.collection,
+        state=job.state,
+        done=progress.done,
+        total=progress.total,
+        errors=tuple(progress.errors),
+        result=progress.result,
+        created=datetime.fromtimestamp(job.created, UTC),
+        ended=None if job.ended is None else datetime.fromtimestamp(job.ended, UTC),
+    )

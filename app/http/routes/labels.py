@@ -1,18 +1,29 @@
 """POST /v1/rerank and /v1/classify, and tags that are proposed, accepted and removed."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter
 
 from app.collections import machine_tags
 from app.collections.machine_tags import NO_KEY
 from app.errors import ApiError
-from app.http.conversion import CollectionDep, check_text, parse_filter, parse_parts, parse_subject, read_body
-from app.http.openapi import body_route, error_responses
-from app.http.schemas.labels import (
+from app.http.dependencies import CollectionDep
+from app.http.openapi import body_errors
+from app.ingest.uploads import check_text
+from app.runtime.runtime import CollectionRuntime
+from app.search import labelling
+from app.search.labelling import Label, as_candidate
+from app.search.parts import read_part, read_parts
+from app.search.query import EncodedPart, ItemQueryPart, QueryPart, is_single, search_request, side_of
+from index.search.evidence_model import LEGS
+from index.store.filters import parse_filter
+from multifold.analysis.zero_shot import PROMPTS, fill_prompts
+from multifold.types import ConfidenceBasis, Leg
+from multifold.wire import labels as wire
+from multifold.wire.labels import (
     MAX_LABELS,
     ClassifyBody,
     LabelBody,
@@ -22,31 +33,22 @@ from app.http.schemas.labels import (
     TagRemoveBody,
     VocabularyBody,
 )
-from app.http.schemas.search import SearchOptions
-from app.runtime.runtime import CollectionRuntime
-from app.search import labelling
-from app.search.labelling import Label, as_candidate
-from app.search.query import EncodedPart, ItemQueryPart, QueryPart, is_single, search_request, side_of
-from index.search.evidence_model import LEGS
-from multifold.analysis.zero_shot import PROMPTS, fill_prompts
-from multifold.types import ConfidenceBasis, Leg
-from multifold.wire import labels as wire
-from multifold.wire.search import EvidenceShare
+from multifold.wire.search import EvidenceShare, SearchOptions
 
 router = APIRouter(tags=["labels"])
 
 
-@router.post("/rerank", **body_route(RerankBody, 404))
-async def rerank(request: Request, runtime: CollectionDep) -> wire.RerankAnswer:
+@router.post("/rerank", responses=body_errors(404))
+async def rerank(runtime: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
     """Put candidates in the order of their evidence for a query: items, texts, images and meshes."""
-    body, service = await read_body(request, RerankBody, runtime.run), runtime.service
+    service = runtime.service
     runtime.check_many(len(body.candidates), "candidates")
-    parts = parse_parts(body, service.settings.max_text)
-    named = [parse_subject(one, service.settings.max_text) for one in body.candidates]
+    parts = read_parts(body, service.settings.max_text)
+    named = [read_part(one, "item", service.settings.max_text) for one in body.candidates]
     asked = await asyncio.gather(*(runtime.query_encoder.encode(part) for part, _ in parts))
     encoded = await asyncio.gather(*(_encode(runtime, part) for part in named))
     candidates = [as_candidate(part, one) for part, one in zip(named, encoded, strict=True)]
-    options, evidence = SearchOptions.model_validate({"lexical": body.lexical}), service.evidence_model()
+    options, evidence = SearchOptions(lexical=body.lexical), service.evidence_model()
     search = search_request(
         parts, [one.vector for one in asked], options, None, {}, evidence, service.settings
     )
@@ -74,11 +76,11 @@ async def rerank(request: Request, runtime: CollectionDep) -> wire.RerankAnswer:
     )
 
 
-@router.post("/classify", **body_route(ClassifyBody, 404))
-async def classify(request: Request, runtime: CollectionDep) -> wire.ClassifyAnswer:
+@router.post("/classify", responses=body_errors(404))
+async def classify(runtime: CollectionDep, body: ClassifyBody) -> wire.ClassifyAnswer:
     """Which of some labels an item, a text, an image or a mesh is, or none of them."""
-    body, service = await read_body(request, ClassifyBody, runtime.run), runtime.service
-    part = parse_subject(body, service.settings.max_text)
+    service = runtime.service
+    part = read_part(body, "item", service.settings.max_text)
     labels = await _labels(runtime, body)
     encoded = await _encode(runtime, part)
     version = service.collection.version
@@ -102,11 +104,12 @@ async def classify(request: Request, runtime: CollectionDep) -> wire.ClassifyAns
     )
 
 
-@router.post("/items/tags:propose", **body_route(TagProposalBody, 400, 404))
-async def propose_tags(request: Request, runtime: CollectionDep) -> wire.TagProposalAnswer:
+@router.post("/items/tags:propose", responses=body_errors(404))
+async def propose_tags(runtime: CollectionDep, body: TagProposalBody) -> wire.TagProposalAnswer:
     """Tags that items may have, each with its confidence. Nothing is written."""
-    body, service = await read_body(request, TagProposalBody, runtime.run), runtime.service
-    labels, where = await _labels(runtime, body, body.words), parse_filter(body.filter)
+    service = runtime.service
+    labels = await _labels(runtime, body, body.words)
+    where = parse_filter(body.filter) if body.filter else None
     version = service.collection.version
     work = partial(labelling.propose_tags, service, body.ids, where, body.after, body.limit)
     found = await runtime.run(lambda: work(labels, body.key, body.several))
@@ -127,7 +130,7 @@ async def propose_tags(request: Request, runtime: CollectionDep) -> wire.TagProp
     )
 
 
-@router.post("/items/tags:accept", responses=error_responses(400, 413, 422, 429, 503))
+@router.post("/items/tags:accept", responses=body_errors())
 async def accept_tags(runtime: CollectionDep, body: TagAcceptBody) -> wire.TagChangeAnswer:
     """Write proposed tags into the payload of items, where they are marked as machine-made."""
     tags: dict[str, list[str]] = {}
@@ -141,10 +144,10 @@ async def accept_tags(runtime: CollectionDep, body: TagAcceptBody) -> wire.TagCh
     return wire.TagChangeAnswer(len(changed), tuple(missing), runtime.service.collection.version)
 
 
-@router.post("/items/tags:remove", responses=error_responses(400, 413, 422, 429, 503))
+@router.post("/items/tags:remove", responses=body_errors())
 async def remove_tags(runtime: CollectionDep, body: TagRemoveBody) -> wire.TagChangeAnswer:
     """Remove machine-made tags: all of them, or those of some items, of a key, or some tags."""
-    where = parse_filter(body.filter)
+    where = parse_filter(body.filter) if body.filter else None
     work = partial(machine_tags.remove_tags, runtime.service, body.ids, where, body.key, body.tags)
     changed = await runtime.run(work)
     runtime.audit("untag", changed, len(changed))
@@ -154,7 +157,7 @@ async def remove_tags(runtime: CollectionDep, body: TagRemoveBody) -> wire.TagCh
 async def _labels(runtime: CollectionRuntime, body: VocabularyBody, words: int | None = None) -> list[Label]:
     """The labels that a body names, each once."""
     service, templates = runtime.service, body.templates or PROMPTS
-    named: Sequence[str | LabelBody] = body.labels or []
+    named: Iterable[str | LabelBody] = body.labels or []
     if body.labels is None and words is not None:
         named = await runtime.run(lambda: labelling.common_words(service, words))
     elif body.labels is None and body.key is not None:

@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from app.http.conversion import CollectionDep
+from app.http.dependencies import CollectionDep
 from app.http.openapi import error_responses, file_route
 from app.http.routes.items import ItemRoute, cache_headers
 from app.ingest.archive import stream_archive

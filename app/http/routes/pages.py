@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from app.errors import ApiError
 from app.http.access import KEY_COOKIE, is_own_page
-from app.http.conversion import ServiceDep
+from app.http.dependencies import ServiceDep
 from app.operations.keys import find_key
 
 WEB = Path(__file__).parents[2] / "web"

@@ -1,133 +1,112 @@
-"""POST /v1/search, /v1/search/batch and /v1/facets: find items, and count the values of what is found."""
+"""Searches, one or several at once, items that are alike, and facets."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
-from fastapi.routing import APIRoute
-from pydantic import TypeAdapter
+from fastapi import APIRouter, Request
 
-from app.errors import ApiError
-from app.http.conversion import (
-    FORM_OBJECTS,
-    CollectionDep,
-    collection_runtime,
-    media_type,
-    parse_filter,
-    parse_parts,
-    parse_search_form,
-    read_body,
-    serialize_answer,
-    serialize_refusal,
-    validate,
-)
-from app.http.openapi import BINARY_FILE, body_route, error_responses
-from app.http.schemas.search import BatchSearchBody, FacetsBody, SearchBody, SearchOptions
-from app.runtime.runtime import CollectionRuntime
-from app.search.query import WeightedParts
+from app.errors import refusal
+from app.http.dependencies import CollectionDep
+from app.http.forms import FormRoute, check_form, form_body, read_search_form, search_form_schema
+from app.http.openapi import body_errors
+from app.http.routes.items import ItemRoute, serialize_observation
+from app.runtime.runtime import CollectionRuntime, SearchPage
+from app.search.parts import choose_sides, read_parts
+from app.search.query import ItemQueryPart, SearchHits
 from index.store.browse import Choice, ValueCount
+from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
+from multifold.types import Hit
 from multifold.wire.search import (
     BatchSearchAnswer,
+    BatchSearchBody,
     BatchSearchOutcome,
+    DuplicateItem,
+    EvidenceShare,
     FacetsAnswer,
+    FacetsBody,
     FacetValueCount,
     NumberRange,
+    Search,
     SearchAnswer,
+    SearchHit,
+    SearchTimings,
+    SimilarBody,
 )
+from multifold.wire.validation import validate
 
 router = APIRouter()
-SEARCH_ANSWER = TypeAdapter(SearchAnswer)
 
 
-def _form() -> dict[str, Any]:
-    """The form that can be searched with, for OpenAPI."""
-    options = SearchOptions.model_json_schema()["properties"]
-    for name in FORM_OBJECTS:
-        options[name] = {"type": "string", "description": f"a JSON object: {options[name]['description']}"}
-    for name, field in options.items():  # a form leaves out what JSON may say to be null
-        kinds = [one for one in field.pop("anyOf", []) if one["type"] != "null"]
-        options[name] = {**field, **(kinds[0] if kinds else {})}
-    text = {"type": "string"}
-    query = {"text": text, "image": BINARY_FILE, "mesh": BINARY_FILE, "mesh_format": text}
-    ways = [{"required": [name]} for name in ("text", "image", "mesh")]
-    return {
-        "type": "object",
-        "properties": {**query, **options},
-        "oneOf": ways,
-        "additionalProperties": False,
-        "examples": [{"text": "a red chair", "limit": 5}],
-    }
+FORM = form_body(search_form_schema())
 
 
-class DirectRoute(APIRoute):
-    """A route whose function reads the request itself; FastAPI describes it only."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        async def handle(request: Request) -> Response:
-            response: Response = await self.endpoint(request, await collection_runtime(request))
-            return response
-
-        return handle
+async def search_by_form(request: Request, runtime: CollectionDep) -> SearchAnswer:
+    """A search by a form, which may hold a file."""
+    check_form(request, "send application/json or multipart/form-data")
+    async with request.form(max_files=runtime.service.settings.max_files) as form:
+        body = await read_search_form(form)
+    return await search(runtime, body)
 
 
-async def search(request: Request, runtime: CollectionDep) -> Response:
-    """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
-    found = await runtime.search(*await _parse_search(request, runtime))
-    answer = serialize_answer(found, runtime)
-    return Response(SEARCH_ANSWER.dump_json(answer), media_type="application/json")  # not checked again
-
-
-SEARCH_ROUTE = body_route(SearchBody, 400, 404, **{"multipart/form-data": _form()})
-router.add_api_route(
-    "/search",
-    search,
-    methods=["POST"],
-    tags=["search"],
-    response_model=SearchAnswer,
-    route_class_override=DirectRoute,
-    **SEARCH_ROUTE,
+router.add_api_route(  # before the route for JSON, which takes what is left
+    "/search", search_by_form, methods=["POST"], include_in_schema=False, route_class_override=FormRoute
 )
 
 
-@router.post("/search/batch", tags=["search"], **body_route(BatchSearchBody))
-async def search_many(request: Request, runtime: CollectionDep) -> BatchSearchAnswer:
+@router.post("/search", tags=["search"], responses=body_errors(404), openapi_extra=FORM)
+async def search(runtime: CollectionDep, body: Search) -> SearchAnswer:
+    """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
+    found = await runtime.search(read_parts(body, runtime.service.settings.max_text), body)
+    return serialize_answer(found, runtime)
+
+
+@router.post("/search/batch", tags=["search"], responses=body_errors())
+async def search_many(runtime: CollectionDep, body: BatchSearchBody) -> BatchSearchAnswer:
     """Several searches at once; one that cannot be answered says why and leaves the others alone."""
-    body = await read_body(request, BatchSearchBody, runtime.run)
     runtime.check_many(len(body.searches), "searches")
-    return BatchSearchAnswer(tuple(await asyncio.gather(*(_outcome(runtime, raw) for raw in body.searches))))
+    outcomes = await asyncio.gather(*(_outcome(runtime, raw) for raw in body.searches))
+    return BatchSearchAnswer(tuple(outcomes))
 
 
-async def _outcome(runtime: CollectionRuntime, raw: dict[str, Any]) -> BatchSearchOutcome:
+async def _outcome(runtime: CollectionRuntime, raw: Mapping[str, Any]) -> BatchSearchOutcome:
     try:
-        body = validate(SearchBody, raw)
-        found = await runtime.search(parse_parts(body, runtime.service.settings.max_text), body)
+        return BatchSearchOutcome(await search(runtime, validate(Search, raw)))
     except MultifoldError as error:
-        return BatchSearchOutcome(error=serialize_refusal(error))
-    return BatchSearchOutcome(serialize_answer(found, runtime))
+        return BatchSearchOutcome(error=refusal(error))
 
 
-async def _parse_search(request: Request, runtime: CollectionRuntime) -> tuple[WeightedParts, SearchOptions]:
-    settings = runtime.service.settings
-    kind = media_type(request.headers)
-    if kind == "application/json":
-        body = await read_body(request, SearchBody, runtime.run)
-        return parse_parts(body, settings.max_text), body
-    if kind == "multipart/form-data":
-        async with request.form(max_files=settings.max_files) as form:
-            return await parse_search_form(form, settings.max_text)
-    raise ApiError(415, "unsupported_media_type", "send application/json or multipart/form-data")
+async def find_similar(runtime: CollectionDep, item_id: str, body: SimilarBody) -> SearchAnswer:
+    """Items that are like this one, which itself is left out."""
+    part = ItemQueryPart(item_id, choose_sides(body.side, body.target))
+    page = SearchPage.of(((part, 1.0),), body)
+    one_more = replace(body, offset=0, after=None, limit=sum(page.window) + 1)
+    found = await runtime.search(((part, 1.0),), one_more)
+    hits, following = page.cut([hit for hit in found.hits if hit.id != item_id], 0)
+    return serialize_answer(replace(found, hits=hits, next=following), runtime)
 
 
-@router.post("/facets", tags=["facets"], responses=error_responses(400, 404, 413, 422, 429, 503))
+router.add_api_route(
+    "/items/{item_id:path}/similar",
+    find_similar,
+    methods=["POST"],
+    tags=["items"],
+    responses=body_errors(404),
+    route_class_override=ItemRoute,
+)
+
+
+@router.post("/facets", tags=["facets"], responses=body_errors(404))
 async def count_facets(runtime: CollectionDep, body: FacetsBody) -> FacetsAnswer:
     """Count values of payload keys: of all items, of those a filter lets through, or of a query's hits."""
-    chosen, collection = parse_filter(body.filter), runtime.service.collection
+    chosen = parse_filter(body.filter) if body.filter else None
+    collection = runtime.service.collection
     where: Choice = chosen
     if body.query is not None:
-        parts = parse_parts(body.query, runtime.service.settings.max_text)
-        options = body.query.model_copy(update={"limit": body.best, "offset": 0})
+        parts = read_parts(body.query, runtime.service.settings.max_text)
+        options = replace(body.query, limit=body.best, offset=0)
         where = [hit.id for hit in (await runtime.search(parts, options, chosen)).hits]
     counts, spans = await runtime.run(
         lambda: (collection.facets(body.keys, where, body.limit), collection.spans(body.keys, where))
@@ -141,3 +120,42 @@ async def count_facets(runtime: CollectionDep, body: FacetsBody) -> FacetsAnswer
 def _serialize_count(facet: ValueCount) -> FacetValueCount:
     value = facet.value if isinstance(facet.value, (str, bool)) else float(facet.value)
     return FacetValueCount(value, facet.count)
+
+
+def serialize_answer(found: SearchHits, runtime: CollectionRuntime) -> SearchAnswer:
+    encode, search = 1000 * found.encode_seconds, 1000 * found.search_seconds
+    return SearchAnswer(
+        hits=tuple(serialize_hit(hit, runtime.address) for hit in found.hits),
+        took_ms=SearchTimings(round(encode, 2), round(search, 2), round(encode + search, 2)),
+        version=found.version,
+        bundle=runtime.service.encoder.bundle.name,
+        calibrated_by=found.basis,
+        matches_well=found.matches_well,
+        warnings=found.warnings,
+        next=found.next,
+    )
+
+
+def serialize_hit(hit: Hit, address: str) -> SearchHit:
+    """One hit; `address` is that of the collection."""
+    return SearchHit(
+        id=hit.id,
+        score=hit.score,
+        confidence=hit.confidence,
+        chance=hit.chance,
+        modality=hit.side,
+        matched=serialize_observation(hit.id, hit.matched, address),
+        payload=dict(hit.payload),
+        sides=None if hit.sides is None else dict(hit.sides),
+        words=tuple(hit.words),
+        evidence=tuple(
+            EvidenceShare(
+                one.leg,
+                one.value,
+                None if one.matched is None else serialize_observation(hit.id, one.matched, address),
+                one.field,
+            )
+            for one in hit.evidence
+        ),
+        duplicates=tuple(DuplicateItem(one.id, dict(one.payload)) for one in hit.same),
+    )

@@ -9,7 +9,7 @@ from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 
 from app.errors import ApiError
-from app.http.conversion import CollectionDep
+from app.http.dependencies import CollectionDep
 from app.http.openapi import FILE, error_responses
 from app.runtime.runtime import CollectionRuntime
 from index.store.store import make_home

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.collections.collections import CollectionService
-from app.http import job_handlers
 from app.ingest.pipeline import EncodedItem
+from app.runtime import bulk
 from multifold.client.client import Client, NewItem, ServiceError
 from tests.app.house import House, house
 from tests.app.process import serve
@@ -45,7 +45,7 @@ def test_items_are_written_after_the_answer(client: Client) -> None:
 def test_a_job_is_cancelled(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     client.create_collection("few")
     few = client.collection("few")
-    monkeypatch.setattr(job_handlers, "ITEMS_A_STEP", 1)
+    monkeypatch.setattr(bulk, "ITEMS_A_STEP", 1)
     go_on, plain = threading.Event(), CollectionService.put
 
     def slow(self: CollectionService, items: list[EncodedItem]) -> object:
@@ -75,7 +75,7 @@ def test_a_job_goes_on_when_the_service_is_back(
     tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with house(tmp_path, bundle) as shop, Client(shop.url) as client, monkeypatch.context() as patched:
-        patched.setattr(job_handlers, "ITEMS_A_STEP", 1)
+        patched.setattr(bulk, "ITEMS_A_STEP", 1)
         job = client.upsert_later(items(200))
         until(lambda: client.count() >= 3)
     with house(tmp_path, bundle) as shop, Client(shop.url) as client:

@@ -1,4 +1,4 @@
-"""Writes many items at once, and maps each kind of job to its handler."""
+"""Writes many items: at once, each on its own, or as a job."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from app.concurrency.batching import QueueFullError
-from app.http.conversion import parse_item
+from app.ingest.new_items import load_item
 from app.ingest.pipeline import Encoded, Written, WrittenItem
 from app.ingest.uploads import ItemFiles
 from app.runtime.jobs import JobHandler
@@ -14,6 +14,8 @@ from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB, run_rebuild, run_reind
 from app.runtime.runtime import CollectionRuntime, Runtime
 from index.jobs import JobProgress, JobRecord
 from multifold.errors import MultifoldError
+from multifold.wire.items import NewItem
+from multifold.wire.validation import validate
 
 ITEMS_AT_ONCE = 4  # items of one request that are prepared side by side, so that others wait less
 ITEMS_A_STEP = 16  # items of a job that are written together
@@ -36,22 +38,24 @@ async def _prepare(runtime: CollectionRuntime, raw: Mapping[str, Any], turns: as
     async with turns:
         try:
             files = ItemFiles(runtime.parent.fetcher, settings.max_body)
-            return await runtime.prepare(await parse_item(raw, files, settings))
+            return await runtime.prepare(await load_item(validate(NewItem, raw), files, settings))
         except MultifoldError as error:
             return error
 
 
 def job_handlers(runtime: Runtime) -> Mapping[str, JobHandler]:
+    """What does each kind of job."""
     return {
-        INGEST_JOB: partial(_ingest, runtime),
+        INGEST_JOB: partial(run_ingest, runtime),
         REBUILD_JOB: partial(run_rebuild, runtime),
         REINDEX_JOB: partial(run_reindex, runtime),
     }
 
 
-async def _ingest(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
-    """Write items; what was written before an interruption is not written again."""
-    collection, items = await runtime.collection(job.collection), job.spec["items"]
+async def run_ingest(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
+    """The job: write `items` of its spec; what was written before an interruption is not written again."""
+    collection = await runtime.collection(job.collection)
+    items = job.spec["items"]
     while progress.done < len(items):
         batch = items[progress.done : progress.done + ITEMS_A_STEP]
         outcomes = await write_many(collection, batch)

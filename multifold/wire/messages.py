@@ -1,0 +1,100 @@
+"""What all bodies and answers have in common: each is a frozen dataclass with described fields.
+
+A service checks bodies with pydantic, which reads the descriptions and limits of fields. A client needs
+nothing but dataclasses.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, TypeVar, dataclass_transform
+
+from multifold.errors import MultifoldError
+
+B = TypeVar("B", bound="Body")
+OF_DATACLASSES = ("default", "default_factory", "kw_only")
+
+
+class BodyError(MultifoldError):
+    """A body that contradicts itself, whoever notices: a code for programs, a sentence for people."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def described(description: str, **options: Any) -> Any:  # noqa: ANN401 (as `dataclasses.field`)
+    """A field with its description, and with limits of its value in pydantic's words: `ge`, `max_length` …"""
+    own = {name: value for name, value in options.items() if name in OF_DATACLASSES}
+    limits = {name: value for name, value in options.items() if name not in OF_DATACLASSES}
+    return field(metadata={"description": description, **limits}, **own)
+
+
+class Limits:
+    """Limits of the values of a list, for `Annotated`, in pydantic's words: `min_length`, `pattern` …"""
+
+    def __init__(self, **limits: Any) -> None:  # noqa: ANN401 (numbers and texts)
+        self._limits = limits
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        return {**handler(source), **self._limits}
+
+
+class ReadAs:
+    """For `Annotated`: what a client may give in several forms, and a service reads in this one."""
+
+    def __init__(self, form: Any) -> None:  # noqa: ANN401 (a type)
+        self._form = form
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        return handler(self._form)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, described))
+class Answer:
+    """Makes a frozen dataclass of each class that is derived from it."""
+
+    def __init_subclass__(cls, *, kw_only: bool = False) -> None:
+        dataclass(frozen=True, kw_only=kw_only)(cls)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field, described))
+class Body:
+    """Makes a frozen dataclass of each class that is derived from it, and says how a service reads it.
+
+    Of the fields `one_of` exactly one must be given, of `any_of` at least one. `example` is a request as
+    somebody would send it. Fields that are not known are refused, or ignored if `extra` says so.
+    """
+
+    one_of: ClassVar[tuple[str, ...]] = ()
+
+    def __init_subclass__(
+        cls,
+        *,
+        example: Mapping[str, Any] | None = None,
+        one_of: Sequence[str] = (),
+        any_of: Sequence[str] = (),
+        extra: str = "forbid",
+    ) -> None:
+        cls.one_of = tuple(one_of)
+        schema: dict[str, Any] = {} if example is None else {"examples": [example]}
+        for word, names in (("oneOf", one_of), ("anyOf", any_of)):
+            if names:
+                schema[word] = [
+                    {"required": [name], "properties": {name: {"not": {"enum": [None, {}]}}}}
+                    for name in names
+                ]
+        cls.__pydantic_config__ = {"extra": extra, "json_schema_extra": schema}  # type: ignore[attr-defined]
+        dataclass(frozen=True)(cls)
+
+    def __post_init__(self) -> None:
+        """Refuse what contradicts itself; classes add rules."""
+
+    def given(self, names: Sequence[str]) -> list[str]:
+        """Those of the fields that have a value."""
+        return [name for name in names if getattr(self, name) is not None]
+
+    @classmethod
+    def of(cls: type[B], other: "Body", **changes: Any) -> B:  # noqa: ANN401 (fields of any type)
+        """A body with the fields of another, as far as it has them, and with these."""
+        names = {one.name for one in fields(cls)}  # type: ignore[arg-type]
+        return cls(**{name: value for name, value in vars(other).items() if name in names} | changes)

@@ -1,0 +1,111 @@
+"""What a service says of itself: encoder, collection, limits, health."""
+
+from typing import Literal
+
+from multifold.types import ConfidenceBasis, Kind, Leg, Memory, Side
+from multifold.wire.administration import FolderStatus
+from multifold.wire.messages import Answer, described
+
+
+class BundleSummary(Answer, kw_only=True):
+    """The encoder at work."""
+
+    name: str
+    about: str
+    bundle_id: str
+    vector_id: str
+    geometry: str
+    dim: int
+    metric: str
+    rig: str
+    views: int
+    provider: str
+    calibrated: tuple[str, ...] = described("pairs that confidence is known for, as asked/target/pool")
+    calibrated_by: ConfidenceBasis | None = described(
+        "its own held-out pairs, the collection's captions, or chance: no probability"
+    )
+    calibrated_on: int = described("items of the collection, where that is what it was fitted on")
+
+
+class LegSummary(Answer, kw_only=True):
+    """What a leg of a search is worth."""
+
+    recall_alone: float = described("of the first hit, on held-out items")
+    recall_without: float
+    off: str | None = described("why it has no weight")
+
+
+class EvidenceSummary(Answer, kw_only=True):
+    """How the evidence for an item is weighted, for queries of one side."""
+
+    weights: dict[str, float]
+    wordless_weights: dict[str, float] = described("for queries whose words no item has")
+    queries: int = described("that it was fitted on; 0: it holds without a fit")
+    judgements: int = described("of people, that are among these")
+    recall: dict[str, float] = described("expected of the first 1 and 10")
+    legs: dict[Leg, LegSummary]
+
+
+class MemorySummary(Answer, kw_only=True):
+    """What the sealed rows of all indexes take, and what was read of those that are in files."""
+
+    wanted: Memory = described("by the collection, or else by the setting index_memory")
+    bytes_per_row: float = described("in memory, on average; 0 without sealed rows")
+    bytes: int = described("in memory")
+    file_bytes: int = described("of vectors that are read from files")
+    rows_per_read: float = described("read from files for one query or block of rows, on average")
+    disk_bytes: int = described("that the disk gave for them since the start")
+    waiting: float = described("share of late reads that waited for the disk: 1 on a cold start")
+
+
+class CollectionSummary(Answer, kw_only=True):
+    """What is searched."""
+
+    items: int
+    observations: dict[Kind, int]
+    version: int
+    rows: int = described("vectors in all indexes")
+    sealed_rows: int = described("those with an index that is built; each other one is compared")
+    memory: MemorySummary
+    evidence: dict[Side, EvidenceSummary] = described("of the target 'item', by the side of the query")
+    shape_evidence: dict[Side, EvidenceSummary] = described("of shapes with points, where that was fitted")
+
+
+class LimitsSummary(Answer, kw_only=True):
+    """What is refused beyond."""
+
+    body_bytes: int
+    text_characters: int
+    text_tokens: int
+    files: int
+    pixels: int
+    faces: int
+    page: int
+    hits: int
+    offset: int
+    facet_hits: int
+    mix: int
+    batch: int
+    waiting: int
+    seconds: float
+    render_seconds: float
+
+
+class InfoAnswer(Answer, kw_only=True):
+    """What runs here."""
+
+    version: str
+    bundle: BundleSummary
+    collection: CollectionSummary
+    limits: LimitsSummary
+    keys: bool = described("whether some requests need a key")
+    feedback: bool = described("whether hits can be judged")
+    fetches: bool = described("whether files of items may be named by their addresses")
+    in_place: bool = described("whether it copies no upload that a file of its folders holds")
+    folder: FolderStatus | None = described("the folder that is followed into this collection")
+
+
+class HealthAnswer(Answer):
+    """Alive, or ready; `store_away`: this process is well, and what it shares with others is not."""
+
+    status: Literal["ok", "store_away"]

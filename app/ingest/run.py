@@ -25,7 +25,7 @@ from index.registry import MAIN, ensure_collection, locate_planned_collection
 from index.store.folder_locks import writer_of
 from multifold import manifest
 from multifold.bundle.encoder import Encoder
-from multifold.client.client import Client
+from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.files import folder
 from multifold.files.folder import FolderLayout, ItemUnit

@@ -12,7 +12,7 @@ from app.ingest.caches import ViewCache
 from app.ingest.originals import OriginalFiles
 from app.ingest.sources import IngestTask
 from index.collection import Collection
-from multifold.client.client import Client, ServiceError
+from multifold.client import Client, ServiceError
 from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import map_ahead

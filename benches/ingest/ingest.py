@@ -30,7 +30,7 @@ from benches.ingest.stages import StageTime
 from benches.service.running_service import run_service
 from index.collection import Collection
 from multifold.bundle.encoder import Encoder
-from multifold.client.client import Client, ServiceError
+from multifold.client import Client, ServiceError
 from multifold.machine import cores
 
 MIB = 1 << 20

@@ -12,7 +12,7 @@ from index.registry import stored_vector_id
 from index.store.blobs import Blobs
 from multifold.bundle.encoder import Encoder, captions_of, pictures_of
 from multifold.bundle.preprocess import decode, suffix_of
-from multifold.client.client import Client
+from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.types import Item, Observation
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from PIL.Image import Resampling
 
 from multifold.bundle.preprocess import decode, flatten
-from multifold.client.request_models import File, is_address
 from multifold.errors import MultifoldError
+from multifold.wire.files import File, is_address
 
 LARGE_SIDE = 1024  # pixels of a picture that is asked for in detail
 DATA_URI = re.compile(r"data:[\w.+/-]*(?:;[\w.+-]+=[^;,]*)*;base64,", re.ASCII)

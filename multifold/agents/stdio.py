@@ -7,7 +7,7 @@ import argparse
 import os
 from pathlib import Path
 
-from multifold.client.client import AsyncClient
+from multifold.client import AsyncClient
 
 KEY_VARIABLE = "MULTIFOLD_KEY"
 

@@ -14,9 +14,9 @@ from multifold.agents.answers import (
     found_items,
 )
 from multifold.agents.pictures import read_file, shrink_picture
-from multifold.client.client import AsyncClient
-from multifold.client.request_models import MixPart
+from multifold.client import AsyncClient
 from multifold.errors import MultifoldError, needs_extra
+from multifold.wire.search import QueryInput
 
 with needs_extra("mcp"):
     from mcp.server.mcpserver import Context, Image
@@ -122,7 +122,7 @@ class AgentTools:
                 images=photos,
                 mesh=self._file(mesh),
                 mesh_format=mesh_format,
-                payload=payload,
+                payload=payload or {},
             )
             return AddedItem(id, dict(written.observations), list(written.warnings))
 
@@ -137,7 +137,7 @@ class AgentTools:
     ) -> ExplainedMatch:
         """Why an item matches a text, a picture or another item: exactly one of them."""
         with _told():
-            query = MixPart(text=text, image=self._file(image), id=like)
+            query = QueryInput(text=text, image=self._file(image), id=like)
             client = self._client(context, collection)
             return explained_match(await client.explain(query, item))
 

@@ -1,19 +1,19 @@
 """What is asked of a service, apart from how it is sent: a request, and how its answer is read."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
 import httpx
 
+from multifold.client.bodies import to_form, to_json
 from multifold.errors import MultifoldError
+from multifold.wire.messages import Body
 from multifold.wire.reading import read_json
 
 T = TypeVar("T")
 U = TypeVar("U")
-Address = TypeVar("Address", bound="CollectionAddress")
 
 
 @dataclass(frozen=True)
@@ -30,11 +30,6 @@ class Call(Generic[T]):
         return Call(self.method, self.path, lambda response: change(self.read(response)), self.content)
 
 
-def ask(answer: type[T], method: str, path: str, **content: Any) -> Call[T]:  # noqa: ANN401 (httpx has its own)
-    """A request that is answered with JSON of a type."""
-    return Call(method, path, lambda response: read_json(answer, response.json()), content)
-
-
 @dataclass(frozen=True)
 class Pages(Generic[T]):
     """Requests for one page after the other: `page` takes where one begins, and tells where the next does."""
@@ -42,19 +37,26 @@ class Pages(Generic[T]):
     page: Callable[[str | None], Call[tuple[Sequence[T], str | None]]]
 
 
-class CollectionAddress:
-    """Where a service answers about one collection."""
+def ask(
+    answer: type[T],
+    method: str,
+    path: str,
+    body: Body | None = None,
+    *,
+    params: Mapping[str, Any] | None = None,
+) -> Call[T]:
+    """A request with a body in JSON, if there is one, that is answered with JSON of a type."""
+    content: dict[str, Any] = {} if body is None else {"json": to_json(body)}
+    if params is not None:
+        content["params"] = {name: value for name, value in params.items() if value is not None}
+    return Call(method, path, lambda response: read_json(answer, response.json()), content)
 
-    _at: str
 
-    def collection(self: Address, name: str) -> Address:
-        """The same service, asked about one collection, by its name or an alias. Shares the connections."""
-        other = copy(self)
-        other._at = collection_path(name)
-        return other
-
-    def _item(self, item: str) -> str:
-        return f"{self._at}/items/{path_segment(item)}"
+def send_form(answer: type[T], method: str, path: str, body: Body, without: Sequence[str] = ()) -> Call[T]:
+    """A request with a body as a form, that is answered with JSON of a type."""
+    # a form without any part would be none
+    parts = to_form(body, without) or [("payload", (None, "{}", None))]
+    return Call(method, path, lambda response: read_json(answer, response.json()), {"files": parts})
 
 
 def path_segment(name: str) -> str:

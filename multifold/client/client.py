@@ -19,16 +19,13 @@ from multifold.client.administration import AdminMethods
 from multifold.client.calls import Call, path_segment
 from multifold.client.collection import CollectionMethods
 from multifold.client.labels import LabelMethods
-from multifold.client.request_models import MixPart, NewItem, Search
 from multifold.client.transport import AsyncServiceConnection, ServiceConnection, ServiceError
 from multifold.durable import replace_file
 from multifold.errors import MultifoldError
-from multifold.types import Examples
 from multifold.wire.administration import JobStatus
 
 LONGEST_WAIT = 3600.0  # seconds, unless another limit is given
 READY = Call("GET", "/readyz", lambda response: bool(response.json()["status"] == "ok"))
-__all__ = ["AsyncClient", "Client", "Examples", "MixPart", "NewItem", "Search", "ServiceError"]
 
 
 class Client(CollectionMethods, LabelMethods, AdminMethods, ServiceConnection):

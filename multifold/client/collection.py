@@ -6,27 +6,28 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from PIL.Image import Image
 
-from multifold.client.calls import Call, CollectionAddress, Pages, ask, path_segment
-from multifold.client.request_models import (
-    File,
-    Filter,
-    MixPart,
-    NewItem,
-    Picture,
-    Search,
-    embedding_input,
-    given,
-    refuse_single_text,
-    takes_fields,
-)
-from multifold.client.transport import PagedMethod, ServiceMethod
+from multifold.client.bodies import to_json
+from multifold.client.calls import Call, Pages, ask, path_segment, send_form
+from multifold.client.methods import paged_method, service_method, takes_fields
+from multifold.client.transport import ServiceAddress
 from multifold.errors import MultifoldError
-from multifold.types import Kind, Pooling, Side, Target, Vectors, Verdict
+from multifold.types import Kind, Side, Vectors, Verdict
 from multifold.wire import items as item_wire
 from multifold.wire import search as search_wire
 from multifold.wire.administration import JobAnswer, JobStatus
-from multifold.wire.insight import ExplainAnswer, TraverseAnswer
+from multifold.wire.files import Picture, file_text
+from multifold.wire.insight import (
+    ExplainAnswer,
+    ExplainBody,
+    ExplainOptions,
+    TraverseAnswer,
+    TraverseBody,
+    TraverseOptions,
+)
+from multifold.wire.items import NewItem
+from multifold.wire.search import QueryInput, Search
 
 T = TypeVar("T")
 
@@ -42,142 +43,118 @@ class BulkResult:
     version: int
 
 
-class CollectionMethods(CollectionAddress):
+class CollectionMethods(ServiceAddress):
     """What is asked about one collection."""
 
-    @ServiceMethod
+    @service_method
     @takes_fields(Search)
     def search(self, search: Search) -> Call[search_wire.SearchAnswer]:
         """Find items by one text, picture, mesh, item, vector or mix; takes the fields of a `Search`."""
-        form = search.form()
-        content: dict[str, Any] = {"json": search.json()} if form is None else {"files": form}
-        return ask(search_wire.SearchAnswer, "POST", f"{self._at}/search", **content)
+        with_file = search.image is not None or search.mesh is not None
+        send = send_form if with_file else ask  # JSON would make a file a third larger
+        return send(search_wire.SearchAnswer, "POST", f"{self._at}/search", search)
 
-    @ServiceMethod
+    @service_method
     def search_many(
         self, searches: Sequence[Search]
     ) -> Call[tuple[search_wire.SearchAnswer | item_wire.Refusal, ...]]:
         """Several searches at once, answered in their order."""
-        body = {"searches": [search.json() for search in searches]}
-        batch = ask(search_wire.BatchSearchAnswer, "POST", f"{self._at}/search/batch", json=body)
+        body = search_wire.BatchSearchBody([to_json(search) for search in searches])
+        batch = ask(search_wire.BatchSearchAnswer, "POST", f"{self._at}/search/batch", body)
         return batch.then(lambda found: tuple(_one_of(one.answer, one.error) for one in found.answers))
 
-    @ServiceMethod
-    def similar(
-        self,
-        id: str,
-        *,
-        side: Side | None = None,
-        target: Target = "item",
-        limit: int = 10,
-        offset: int = 0,
-        filter: Filter | None = None,
-        pool: Pooling = "mean",
-    ) -> Call[search_wire.SearchAnswer]:
+    @service_method
+    @takes_fields(search_wire.SimilarBody)
+    def similar(self, id: str, body: search_wire.SimilarBody) -> Call[search_wire.SearchAnswer]:
         """Items that are like this one."""
-        body = given(side=side, target=target, limit=limit, offset=offset, filter=filter, pool=pool)
-        return ask(search_wire.SearchAnswer, "POST", f"{self._item(id)}/similar", json=body)
+        return ask(search_wire.SearchAnswer, "POST", f"{self._item(id)}/similar", body)
 
-    @ServiceMethod
+    @service_method
     @takes_fields(NewItem)
     def upsert(self, item: NewItem) -> Call[item_wire.ItemWriteAnswer]:
         """Write an item in place of its former self; takes the fields of a `NewItem`."""
-        return ask(item_wire.ItemWriteAnswer, "PUT", self._item(item.id), files=item.form())
+        return send_form(item_wire.ItemWriteAnswer, "PUT", self._item(item.id), item, without=("id",))
 
-    @ServiceMethod
+    @service_method
     def upsert_many(self, items: Sequence[NewItem]) -> Call[BulkResult]:
         """Write items; one that is refused does not keep the others out."""
-        body = {"items": [item.json() for item in items]}
-        return ask(item_wire.BulkAnswer, "POST", f"{self._at}/items", json=body).then(_bulk_result)
+        return ask(item_wire.BulkAnswer, "POST", f"{self._at}/items", _bulk(items)).then(_bulk_result)
 
-    @ServiceMethod
+    @service_method
     def upsert_later(self, items: Sequence[NewItem]) -> Call[JobStatus]:
         """Have items written after the answer; `wait` for the job to know what became of them."""
-        body = {"items": [item.json() for item in items]}
-        return ask(JobAnswer, "POST", f"{self._at}/items/bulk", json=body).then(lambda answer: answer.job)
+        return ask(JobAnswer, "POST", f"{self._at}/items/bulk", _bulk(items)).then(lambda answer: answer.job)
 
-    @ServiceMethod
-    def update(
-        self, id: str, *, payload: Mapping[str, Any] | None = None, texts: Sequence[str] | None = None
-    ) -> Call[item_wire.ItemWriteAnswer]:
+    @service_method
+    @takes_fields(item_wire.ItemPatchBody)
+    def update(self, id: str, body: item_wire.ItemPatchBody) -> Call[item_wire.ItemWriteAnswer]:
         """Change an item: `payload` is a JSON merge patch, `texts` take the place of its captions."""
-        refuse_single_text(texts)
-        body = given(payload=payload, texts=None if texts is None else list(texts))
-        return ask(item_wire.ItemWriteAnswer, "PATCH", self._item(id), json=body)
+        return ask(item_wire.ItemWriteAnswer, "PATCH", self._item(id), body)
 
-    @ServiceMethod
+    @service_method
     def get(self, id: str) -> Call[item_wire.StoredItem]:
         """An item with its payload and all its observations."""
         return ask(item_wire.StoredItem, "GET", self._item(id))
 
-    @PagedMethod
+    @paged_method
     def items(
-        self, filter: Filter | None = None, page: int = 100, sort: str = "id"
+        self, filter: Mapping[str, Any] | None = None, page: int = 100, sort: str = "id"
     ) -> Pages[item_wire.StoredItem]:
         """All items, or those that a filter lets through; read page by page.
 
         `sort` is id, newest, payload.KEY or -payload.KEY: by a number, the least or the greatest first.
         """
-        path, body = f"{self._at}/items/scroll", {"filter": filter, "limit": page, "sort": sort}
 
         def one_page(after: str | None) -> Call[tuple[Sequence[item_wire.StoredItem], str | None]]:
-            asked = ask(item_wire.ItemPage, "POST", path, json={**body, "after": after})
+            body = item_wire.ItemScrollBody(filter, sort, after, page)
+            asked = ask(item_wire.ItemPage, "POST", f"{self._at}/items/scroll", body)
             return asked.then(lambda answer: (answer.items, answer.next))
 
         return Pages(one_page)
 
-    @ServiceMethod
-    def count(self, filter: Filter | None = None) -> Call[int]:
+    @service_method
+    @takes_fields(item_wire.ItemFilterBody)
+    def count(self, body: item_wire.ItemFilterBody) -> Call[int]:
         """How many items there are, or how many of them a filter lets through."""
-        path = f"{self._at}/items/count"
-        return ask(item_wire.ItemCount, "POST", path, json={"filter": filter}).then(
-            lambda answer: answer.count
-        )
+        asked = ask(item_wire.ItemCount, "POST", f"{self._at}/items/count", body)
+        return asked.then(lambda answer: answer.count)
 
-    @ServiceMethod
+    @service_method
+    @takes_fields(search_wire.FacetsBody)
     def facets(
-        self,
-        keys: Sequence[str],
-        filter: Filter | None = None,
-        limit: int = 20,
-        *,
-        query: Search | None = None,
-        best: int | None = None,
+        self, body: search_wire.FacetsBody
     ) -> Call[Mapping[str, tuple[search_wire.FacetValueCount, ...]]]:
         """The values of each key of the payload that most items have, or most of the best hits of a query."""
-        asked = None if query is None else query.json()
-        body = given(keys=list(keys), filter=filter, limit=limit, query=asked, best=best)
-        return ask(search_wire.FacetsAnswer, "POST", f"{self._at}/facets", json=body).then(
-            lambda answer: answer.facets
-        )
+        asked = ask(search_wire.FacetsAnswer, "POST", f"{self._at}/facets", body)
+        return asked.then(lambda answer: answer.facets)
 
-    @ServiceMethod
+    @service_method
     def ranges(
-        self, keys: Sequence[str], filter: Filter | None = None
+        self, keys: Sequence[str], filter: Mapping[str, Any] | None = None
     ) -> Call[Mapping[str, search_wire.NumberRange]]:
         """For each key of the payload that has numbers, the least and the greatest of them."""
-        body = {"keys": list(keys), "filter": filter, "limit": 1}
-        return ask(search_wire.FacetsAnswer, "POST", f"{self._at}/facets", json=body).then(
-            lambda answer: answer.ranges
-        )
+        body = search_wire.FacetsBody(keys, filter, limit=1)
+        asked = ask(search_wire.FacetsAnswer, "POST", f"{self._at}/facets", body)
+        return asked.then(lambda answer: answer.ranges)
 
-    @ServiceMethod
+    @service_method
     def delete(self, id: str) -> Call[int]:
         """Remove an item; gives how many were removed, 0 or 1."""
         return ask(item_wire.RemovalAnswer, "DELETE", self._item(id)).then(lambda answer: answer.removed)
 
-    @ServiceMethod
-    def delete_many(self, ids: Sequence[str] | None = None, *, filter: Filter | None = None) -> Call[int]:
+    @service_method
+    def delete_many(
+        self, ids: Sequence[str] | None = None, *, filter: Mapping[str, Any] | None = None
+    ) -> Call[int]:
         """Remove the items of these ids, or those that a filter lets through; gives how many there were."""
-        body = {"filter": filter} if ids is None else {"ids": list(ids)}
-        return ask(item_wire.RemovalAnswer, "POST", f"{self._at}/items/delete", json=body).then(
-            lambda answer: answer.removed
-        )
+        body = item_wire.ItemDeleteBody(filter, ids)
+        asked = ask(item_wire.RemovalAnswer, "POST", f"{self._at}/items/delete", body)
+        return asked.then(lambda answer: answer.removed)
 
-    @ServiceMethod
+    @service_method
     def embed(
         self,
-        inputs: Sequence[str | Picture | File],
+        inputs: Sequence[Picture],
         modality: Side = "text",
         mesh_format: str | None = None,
         dimensions: int | None = None,
@@ -188,36 +165,30 @@ class CollectionMethods(CollectionAddress):
         """
         if isinstance(inputs, str):
             raise MultifoldError("inputs is a list; a single one goes into a list of its own")
-        data = [embedding_input(one, modality) for one in inputs]
-        options = given(modality=modality, mesh_format=mesh_format, dimensions=dimensions)
-        body = {"input": data, "encoding_format": "base64", **options}
-        return ask(search_wire.EmbeddingsAnswer, "POST", f"{self._at}/embeddings", json=body).then(_vectors)
+        body = search_wire.EmbeddingsBody(
+            [_embedding_input(one, modality) for one in inputs],
+            modality=modality,
+            encoding_format="base64",
+            dimensions=dimensions,
+            mesh_format=mesh_format,
+        )
+        return ask(search_wire.EmbeddingsAnswer, "POST", f"{self._at}/embeddings", body).then(_vectors)
 
-    @ServiceMethod
-    def traverse(
-        self, query: MixPart, *, widths: Sequence[float] = (), captions: str = "all", steps: int = 50
-    ) -> Call[TraverseAnswer]:
+    @service_method
+    @takes_fields(TraverseOptions)
+    def traverse(self, query: QueryInput, options: TraverseOptions) -> Call[TraverseAnswer]:
         """Walk from a text, picture, mesh or item to the root; the captions that are met on the way."""
-        body = {**query.query(), "widths": list(widths), "captions": captions, "steps": steps}
-        return ask(TraverseAnswer, "POST", f"{self._at}/traverse", json=body)
+        body = TraverseBody.of(query, **vars(options))
+        return ask(TraverseAnswer, "POST", f"{self._at}/traverse", body)
 
-    @ServiceMethod
-    def explain(
-        self,
-        query: MixPart,
-        item: str,
-        *,
-        kind: Kind | None = None,
-        index: int | None = None,
-        method: str | None = None,
-        token: int | None = None,
-        maps: bool = True,
-    ) -> Call[ExplainAnswer]:
+    @service_method
+    @takes_fields(ExplainOptions)
+    def explain(self, query: QueryInput, options: ExplainOptions) -> Call[ExplainAnswer]:
         """Why an item matches: all its scores, and what in its best observation, or in that one, made it."""
-        body = given(kind=kind, index=index, method=method, token=token, item=item, maps=maps)
-        return ask(ExplainAnswer, "POST", f"{self._at}/explain", json=query.query() | body)
+        body = ExplainBody.of(query, **vars(options))
+        return ask(ExplainAnswer, "POST", f"{self._at}/explain", body)
 
-    @ServiceMethod
+    @service_method
     def judge(
         self,
         query: Search,
@@ -229,46 +200,49 @@ class CollectionMethods(CollectionAddress):
         by: str | None = None,
     ) -> Call[search_wire.FeedbackEntry]:
         """Judge an item good or bad for a query; `kind` and `index` name the observation that was shown."""
-        shown = None if kind is None else {"kind": kind, "index": index}
-        body = {"query": query.json(), "item": item, "observation": shown, "verdict": verdict, "by": by}
-        return ask(search_wire.FeedbackEntry, "POST", f"{self._at}/feedback", json=body)
+        shown = None if kind is None else search_wire.ShownObservation(kind, index)
+        body = search_wire.FeedbackBody(query, item, verdict, shown, by)
+        return ask(search_wire.FeedbackEntry, "POST", f"{self._at}/feedback", body)
 
-    @PagedMethod
+    @paged_method
     def judgements(
         self, *, item: str | None = None, verdict: Verdict | None = None, page: int = 100
     ) -> Pages[search_wire.FeedbackEntry]:
         """All verdicts, or those on an item or of one kind; read page by page."""
 
         def one_page(after: str | None) -> Call[tuple[Sequence[search_wire.FeedbackEntry], str | None]]:
-            params = given(item=item, verdict=verdict, limit=page, after=after)
+            params = {"item": item, "verdict": verdict, "limit": page, "after": after}
             asked = ask(search_wire.FeedbackPage, "GET", f"{self._at}/feedback", params=params)
             return asked.then(lambda answer: (answer.feedback, answer.next))
 
         return Pages(one_page)
 
-    @ServiceMethod
+    @service_method
     def withdraw(self, id: str) -> Call[int]:
         """Remove a verdict; gives how many were removed, 0 or 1."""
-        return ask(item_wire.RemovalAnswer, "DELETE", f"{self._at}/feedback/{path_segment(id)}").then(
-            lambda answer: answer.removed
-        )
+        asked = ask(item_wire.RemovalAnswer, "DELETE", f"{self._at}/feedback/{path_segment(id)}")
+        return asked.then(lambda answer: answer.removed)
 
-    @ServiceMethod
+    @service_method
     def models(self) -> Call[tuple[search_wire.ServedModel, ...]]:
         """The bundles that are loaded."""
         return ask(search_wire.ModelsAnswer, "GET", f"{self._at}/models").then(lambda answer: answer.data)
 
-    @ServiceMethod
+    @service_method
     def picture(self, url: str) -> Call[bytes]:
         """The bytes of a view or photo, by the `url` of an observation."""
         if not url.startswith("/") or url.startswith("//"):
             raise MultifoldError(f"{url!r} is not the url of an observation; those begin with /v1/")
         return Call("GET", url, lambda response: response.content)
 
-    @ServiceMethod
+    @service_method
     def info(self) -> Call[Mapping[str, Any]]:
         """What runs there: its version, bundle, collection and limits."""
         return ask(dict, "GET", f"{self._at}/info")
+
+
+def _bulk(items: Sequence[NewItem]) -> item_wire.BulkBody:
+    return item_wire.BulkBody([to_json(item) for item in items])
 
 
 def _bulk_result(answer: item_wire.BulkAnswer) -> BulkResult:
@@ -277,13 +251,24 @@ def _bulk_result(answer: item_wire.BulkAnswer) -> BulkResult:
     return BulkResult(results, ids, answer.written, answer.refused, answer.version)
 
 
-def _vectors(answer: search_wire.EmbeddingsAnswer) -> Vectors:
-    rows = [np.frombuffer(base64.b64decode(str(one.embedding)), np.dtype("<f4")) for one in answer.data]
-    return np.stack(rows).astype(np.float32)
-
-
 def _one_of(answer: T | None, error: item_wire.Refusal | None) -> T | item_wire.Refusal:
     """The answer to one of several requests, or why there is none."""
     if answer is not None:
         return answer
     return error or item_wire.Refusal("bad_answer", "the service gave neither an answer nor a reason")
+
+
+def _embedding_input(one: Picture, modality: Side) -> str:
+    """One input of an embedding: words, or a file as data URI."""
+    if modality == "text":
+        if not isinstance(one, str):
+            raise MultifoldError("an embedding of the modality 'text' is made of texts")
+        return one
+    if modality == "shape" and isinstance(one, Image):
+        raise MultifoldError("a picture is no mesh; its modality is 'image'")
+    return file_text(one)
+
+
+def _vectors(answer: search_wire.EmbeddingsAnswer) -> Vectors:
+    rows = [np.frombuffer(base64.b64decode(str(one.embedding)), np.dtype("<f4")) for one in answer.data]
+    return np.stack(rows).astype(np.float32)

@@ -1,19 +1,16 @@
 """HTTP connections to one service, for programs that wait and for programs that await."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from copy import copy
-from functools import update_wrapper
-from types import MethodType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, overload
+from typing import Any, TypeVar
 
 import httpx
 
-from multifold.client.calls import Call, CollectionAddress, Pages, collection_path
+from multifold.client.calls import Call, Pages, collection_path, path_segment
 from multifold.errors import MultifoldError
 
 T = TypeVar("T")
-P = ParamSpec("P")
 Asked = TypeVar("Asked", bound="ServiceAddress")
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 
@@ -34,7 +31,7 @@ class ServiceError(MultifoldError):
         self.retry_after = retry_after
 
 
-class ServiceAddress(CollectionAddress):
+class ServiceAddress:
     """A service, the key that it is asked with, and the collection that it is asked about."""
 
     def __init__(self, url: str, api_key: str | None, collection: str | None) -> None:
@@ -47,6 +44,15 @@ class ServiceAddress(CollectionAddress):
         other = copy(self)
         other._headers = _key_header(api_key)
         return other
+
+    def collection(self: Asked, name: str) -> Asked:
+        """The same service, asked about one collection, by its name or an alias. Shares the connections."""
+        other = copy(self)
+        other._at = collection_path(name)
+        return other
+
+    def _item(self, item: str) -> str:
+        return f"{self._at}/items/{path_segment(item)}"
 
     def _read(self, call: Call[T], response: httpx.Response) -> T:
         if not response.is_success:
@@ -86,6 +92,10 @@ class ServiceConnection(ServiceAddress):
 
     def close(self) -> None:
         self._http.close()
+
+    def _answer(self, described: Call[Any] | Pages[Any]) -> Any:  # noqa: ANN401 (as it is described)
+        """What a call is answered with, or an iterator over pages."""
+        return self._perform(described) if isinstance(described, Call) else self._iterate(described)
 
     def _perform(self, call: Call[T]) -> T:
         with _connection_errors(self.url):
@@ -135,6 +145,10 @@ class AsyncServiceConnection(ServiceAddress):
     async def close(self) -> None:
         await self._http.aclose()
 
+    def _answer(self, described: Call[Any] | Pages[Any]) -> Any:  # noqa: ANN401 (as it is described)
+        """Something to await, or an asynchronous iterator over pages."""
+        return self._perform(described) if isinstance(described, Call) else self._iterate(described)
+
     async def _perform(self, call: Call[T]) -> T:
         with _connection_errors(self.url):
             response = await self._http.request(call.method, call.path, headers=self._headers, **call.content)
@@ -157,49 +171,6 @@ class AsyncServiceConnection(ServiceAddress):
                     raise _error_of(response)
                 async for piece in response.aiter_bytes():
                     yield piece
-
-
-class ServiceMethod(Generic[P, T]):
-    """A method that is written once, as the call that it makes.
-
-    A `ServiceConnection` performs the call; an `AsyncServiceConnection` gives something to await.
-    """
-
-    def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]]) -> None:
-        self._describe = describe
-        update_wrapper(self, describe)
-
-    def __call__(self, client: Any, /, *values: P.args, **fields: P.kwargs) -> Any:  # noqa: ANN401 (as `__get__` has it)
-        return client._perform(self._describe(client, *values, **fields))
-
-    @overload
-    def __get__(self, client: None, owner: object) -> "ServiceMethod[P, T]": ...
-    @overload
-    def __get__(self, client: ServiceConnection, owner: object) -> Callable[P, T]: ...
-    @overload
-    def __get__(self, client: AsyncServiceConnection, owner: object) -> Callable[P, Awaitable[T]]: ...
-    def __get__(self, client: object, owner: object) -> Any:
-        return self if client is None else MethodType(self, client)
-
-
-class PagedMethod(Generic[P, T]):
-    """A method that reads page by page: written once, and iterated over by `for` or by `async for`."""
-
-    def __init__(self, describe: Callable[Concatenate[Any, P], Pages[T]]) -> None:
-        self._describe = describe
-        update_wrapper(self, describe)
-
-    def __call__(self, client: Any, /, *values: P.args, **fields: P.kwargs) -> Any:  # noqa: ANN401 (as `__get__` has it)
-        return client._iterate(self._describe(client, *values, **fields))
-
-    @overload
-    def __get__(self, client: None, owner: object) -> "PagedMethod[P, T]": ...
-    @overload
-    def __get__(self, client: ServiceConnection, owner: object) -> Callable[P, Iterator[T]]: ...
-    @overload
-    def __get__(self, client: AsyncServiceConnection, owner: object) -> Callable[P, AsyncIterator[T]]: ...
-    def __get__(self, client: object, owner: object) -> Any:
-        return self if client is None else MethodType(self, client)
 
 
 @contextmanager

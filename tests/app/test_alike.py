@@ -10,7 +10,7 @@ import trimesh
 from PIL import Image
 
 from app.search.duplicates import comparison_thumbnail, shows_same
-from multifold.client.client import Client
+from multifold.client import Client
 from tests.app.house import House, box, house, png
 
 
@@ -61,14 +61,16 @@ def test_the_same_picture_is_one_hit_with_several_files(shop: House) -> None:
             client.upsert(name, images=[data], payload={"path": name})
         shown = client.search(image=files["a.png"], target="image", limit=10).hits
         assert len(shown) == 5
-        folded = client.search(image=files["a.png"], target="image", limit=10, fold=True).hits
+        folded = client.search(image=files["a.png"], target="image", limit=10, duplicates="fold").hits
         assert len(folded) == 3
         same = [hit.id for hit in shown if hit.id in ("a.png", "b.jpg", "c.webp")]
         assert folded[0].id == same[0]
         assert [one.id for one in folded[0].duplicates] == same[1:]
         assert {one.payload["path"] for one in folded[0].duplicates} == set(same[1:])
         assert all(not hit.duplicates for hit in folded[1:])
-        second = client.search(image=files["a.png"], target="image", limit=1, offset=1, fold=True).hits
+        second = client.search(
+            image=files["a.png"], target="image", limit=1, offset=1, duplicates="fold"
+        ).hits
         assert [hit.id for hit in second] == [folded[1].id]
 
 
@@ -79,7 +81,7 @@ def test_a_mesh_in_another_scale_is_the_same(shop: House) -> None:
         larger = mesh.copy().apply_scale(7)
         client.upsert("two", mesh=bytes(larger.export(file_type="glb")))
         client.upsert("flat", mesh=box("blue"))
-        hits = client.search(id="one", target="shape", fold=True).hits
+        hits = client.search(id="one", target="shape", duplicates="fold").hits
         assert [(hit.id, [other.id for other in hit.duplicates]) for hit in hits] == [
             ("one", ["two"]),
             ("flat", []),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from multifold.client.client import Client
+from multifold.client import Client
 from tests.app import browser
 from tests.app.browser import Page
 from tests.app.house import House, house

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.collections.collections import merge_patch
-from multifold.client.client import Client, Search
+from multifold.client import Client, Search
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused, uri
 

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from multifold.bundle.preprocess import decode
-from multifold.client.client import Client, MixPart, NewItem, Search, ServiceError
+from multifold.client import Client, MixPart, NewItem, Search, ServiceError
 from multifold.errors import MultifoldError
 from multifold.wire.items import Refusal
 from multifold.wire.search import NumberRange, SearchAnswer

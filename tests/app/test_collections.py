@@ -15,7 +15,7 @@ from app.settings import Settings
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
 from multifold.cli import main
-from multifold.client.client import Client, ServiceError
+from multifold.client import Client, ServiceError
 from tests import tiny
 from tests.app.house import House, house, png
 from tests.app.test_bad_input import refused

@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from multifold.bundle.bundle import GeometrySpec
-from multifold.client.client import Client, MixPart
+from multifold.client import Client, MixPart
 from tests import tiny
 from tests.app.house import House, house, png
 

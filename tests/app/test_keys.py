@@ -13,7 +13,7 @@ from app.http.access import required_scope
 from app.openapi import openapi_document
 from app.operations.keys import ApiKey, ApiKeyError, hash_key, parse_keys, read_keys
 from multifold.cli import main
-from multifold.client.client import Client, ServiceError
+from multifold.client import Client, ServiceError
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused
 

@@ -1,6 +1,7 @@
 """Reranking, classification, and tags that a model proposes and a person accepts."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from index.search import labels as scoring
 from index.search.labels import COLUMNS, NONE, PICTURE, judge_labels
 from multifold.client import Client, MixPart, Search, ServiceError
 from multifold.wire.labels import TagProposalAnswer
+from multifold.wire.search import SearchAnswer
 from tests.app.house import BOXES, House, house, png
 
 READ_KEY, WRITE_KEY = "r" * 16, "w" * 16
@@ -36,10 +38,10 @@ def client(shelf: House) -> Iterator[Client]:
 def test_items_are_ranked_as_a_search_among_them_ranks_them(shelf: House, client: Client) -> None:
     names = [f"{colour}-0" for colour in SHADES] + ["red-1"]
     for query in (Search(text="a red box"), Search(image=png("blue"))):
-        found = shelf.client.post(
-            "/v1/search", json=query.json() | {"filter": {"is": {"in": [*SHADES]}}, "limit": 50}
-        ).json()["hits"]
-        scores = {hit["id"]: hit["score"] for hit in found}
+        among = replace(query, filter={"is": {"in": [*SHADES]}}, limit=50)
+        (found,) = client.search_many([among])
+        assert isinstance(found, SearchAnswer)
+        scores = {hit.id: hit.score for hit in found.hits}
         ranked = client.rerank(query, [MixPart(id=name) for name in names]).candidates
         assert sorted(names, key=lambda name: -scores[name]) == [one.id for one in ranked]
         expected = [scores[str(one.id)] for one in ranked]

@@ -18,7 +18,7 @@ from app.operations.probes import probe_collection
 from app.runtime import rebuild
 from index.store.item_rows import ItemError
 from multifold.analysis.surface import CELLS
-from multifold.client.client import Client
+from multifold.client import Client
 from multifold.types import Observation, pool_side
 from renderers.mesh.load import load_model
 from renderers.points import sample_points

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from multifold.client.client import Client
+from multifold.client import Client
 from tests.app.house import BOXES, House, box, encoded, png
 
 HIT = {

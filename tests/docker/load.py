@@ -10,7 +10,7 @@ import sys
 
 from PIL import Image
 
-from multifold.client.client import Client
+from multifold.client import Client
 from tests.drills.traffic import WRITERS, Traffic
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from multifold.client.client import Client, ServiceError
+from multifold.client import Client, ServiceError
 from tests import tiny
 from tests.app.process import serve
 from tests.index.servers import Server

@@ -6,7 +6,7 @@ import pytest
 
 from index.store.blobs import BlobError
 from index.store.store import open_blobs
-from multifold.client.client import Client
+from multifold.client import Client
 from tests import tiny
 from tests.app.house import png
 from tests.app.process import serve

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from multifold.client.client import Client
-from multifold.client.request_models import NewItem
+from multifold.client import Client, NewItem
 from tests import tiny
 from tests.app.house import box
 from tests.app.process import Process, serve

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from multifold.client.client import Client
+from multifold.client import Client
 from tests import tiny
 from tests.app.process import serve
 from tests.docker.test_proxy import nginx

@@ -7,8 +7,7 @@ from collections import Counter
 from pathlib import Path
 from types import TracebackType
 
-from multifold.client.client import Client
-from multifold.client.transport import ServiceError
+from multifold.client import Client, ServiceError
 from multifold.errors import MultifoldError
 from tests.waiting import PATIENCE, until
 

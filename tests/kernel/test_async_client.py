@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from multifold.client import AsyncClient, Client, ServiceError
-from multifold.client.transport import PagedMethod, ServiceMethod
+from multifold.client.methods import ClientMethod
 from multifold.errors import MultifoldError
 
 ITEM: dict[str, object] = {"payload": {}, "observations": [], "files": []}
@@ -26,10 +26,7 @@ def test_both_clients_have_the_same_methods() -> None:
     assert public[0] == public[1]
     shared = [one for one in vars(AsyncClient).values() if inspect.isfunction(one)]
     once = [
-        one
-        for kind in AsyncClient.__mro__
-        for one in vars(kind).values()
-        if isinstance(one, ServiceMethod | PagedMethod)
+        one for kind in AsyncClient.__mro__ for one in vars(kind).values() if isinstance(one, ClientMethod)
     ]
     assert len(once) > 30
     assert {one.__name__ for one in shared} == {"ready", "wait", "fetch_snapshot"}
@@ -47,7 +44,7 @@ def test_pages_are_read_as_they_are_needed() -> None:
 
     def answer(request: httpx.Request) -> httpx.Response:
         asked.append(request.read())
-        first = b'"after":null' in asked[-1].replace(b" ", b"")
+        first = b"after" not in asked[-1]
         items = [{"id": f"{len(asked)}-{n}", **ITEM} for n in range(2)]
         return httpx.Response(200, json={"items": items, "next": "1-1" if first else None})
 

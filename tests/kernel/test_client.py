@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from multifold.bundle.preprocess import decode
-from multifold.client.client import Client, ServiceError
+from multifold.client import Client, ServiceError
 from multifold.errors import MultifoldError
 from multifold.wire.items import ObservationInfo
 from multifold.wire.search import SearchHit, SearchTimings
@@ -99,17 +99,15 @@ def test_a_picture_may_be_a_path_bytes_or_a_picture(tmp_path: Path) -> None:
     service, picture = Service(SEARCHED), Image.new("RGB", (9, 8), "red")
     path = tmp_path / "stuhl grün.png"
     picture.save(path)
-    fields = [("target", None, b"item"), ("limit", None, b"10"), ("pool", None, b"mean")]
     with service.client() as client:
         for given in (path, str(path), path.read_bytes()):
-            client.search(image=given)
-            assert service.form[:3] == fields
-            assert service.form[3][0] == "image"
-            assert service.form[3][1] is not None
-            assert service.form[3][2] == path.read_bytes()
-            assert service.parts[3].get_content_type() in ("image/png", "application/octet-stream")
+            client.search(image=given, limit=5)
+            (name, file, content), limit = service.form
+            assert (name, file is not None, content) == ("image", True, path.read_bytes())
+            assert limit == ("limit", None, b"5")
+            assert service.parts[0].get_content_type() in ("image/png", "application/octet-stream")
         client.search(image=picture.convert("CMYK"))
-    sent = decode(service.form[3][2])
+    sent = decode(service.form[0][2])
     np.testing.assert_array_equal(np.asarray(sent), np.asarray(picture))
 
 
@@ -119,9 +117,9 @@ def test_a_mesh_goes_as_a_file_with_its_format(tmp_path: Path) -> None:
     path.write_bytes(b"glTF\x00\x01")
     with service.client() as client:
         client.search(mesh=path)
-        assert service.form[3] == ("mesh", "chair.glb", b"glTF\x00\x01")
+        assert service.form == [("mesh", "chair.glb", b"glTF\x00\x01")]
         client.search(mesh=b"solid", mesh_format="stl")
-        assert service.form[3:] == [("mesh", "mesh", b"solid"), ("mesh_format", None, b"stl")]
+        assert service.form == [("mesh", "mesh", b"solid"), ("mesh_format", None, b"stl")]
 
 
 @pytest.mark.parametrize("clues", [{}, {"text": "a", "image": b"b"}, {"image": b"b", "mesh": b"c"}])
@@ -309,4 +307,4 @@ def test_a_picture_in_memory_arrives_as_it_is_seen() -> None:
     glass = Image.new("RGBA", (8, 8), (255, 0, 0, 0))
     with service.client() as client:
         client.search(image=glass)
-    assert Image.open(io.BytesIO(service.form[3][2])).getpixel((0, 0)) == (255, 255, 255)
+    assert Image.open(io.BytesIO(service.form[0][2])).getpixel((0, 0)) == (255, 255, 255)

@@ -9,8 +9,7 @@ import pytest
 from app.runtime import rebuild
 from multifold.bundle.bundle import load
 from multifold.cli import main
-from multifold.client.client import Client
-from multifold.client.request_models import Search
+from multifold.client import Client, Search
 from tests.app.house import house
 from tests.training.test_finetune_doc import COLOURS, SIZES, TOY, box
 

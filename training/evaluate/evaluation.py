@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from multifold import manifest
 from multifold.bundle.bundle import file_hash
-from multifold.client.client import Client
+from multifold.client import Client
 from multifold.errors import MultifoldError, needs_extra
 from multifold.manifest import ManifestEntry
 from training.evaluate import calibrate, classification, examples, protocols, report, service

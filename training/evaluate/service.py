@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from multifold.client.client import Client, Search
+from multifold.client import Client, Search
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.types import Pooling, Side

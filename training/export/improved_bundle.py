@@ -12,7 +12,7 @@ import numpy as np
 from multifold import manifest
 from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import Bundle, file_hash
-from multifold.client.client import Client
+from multifold.client import Client
 from multifold.errors import MultifoldError
 from training import checkpoint, improvement, loop, prepare
 from training.evaluate import calibrate

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from app.errors import ApiError
 from app.http.dependencies import ServiceDep
 from multifold import agents
-from multifold.client.client import AsyncClient
+from multifold.client import AsyncClient
 
 OWN_ADDRESS = "http://127.0.0.1"  # a name that OriginGuard always knows; nothing leaves the process
 router = APIRouter(include_in_schema=False)

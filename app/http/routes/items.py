@@ -202,10 +202,11 @@ def serialize_item(item: Item, address: str) -> StoredItem:
 
 def serialize_observation(owner: str, observation: Observation, address: str) -> ObservationInfo:
     """An observation with the address of its picture, which changes when the picture does."""
-    kind, index, blob = observation.kind, observation.index, observation.blob
-    picture = f"{address}/items/{quote(owner, safe='')}/{PICTURE_FOLDERS.get(kind)}/{index}"
-    url = f"{picture}?v={blob[:TAG_LENGTH]}" if blob is not None else None
-    return ObservationInfo(kind, index, url, observation.text)
+    url = None
+    if observation.blob is not None:
+        folder = f"{address}/items/{quote(owner, safe='')}/{PICTURE_FOLDERS.get(observation.kind)}"
+        url = f"{folder}/{observation.index}?v={observation.blob[:TAG_LENGTH]}"
+    return ObservationInfo(observation.kind, observation.index, url, observation.text)
 
 
 def serialize_written(written: WrittenItem) -> ItemWriteAnswer:

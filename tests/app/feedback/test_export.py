@@ -8,8 +8,7 @@ import pytest
 from app.feedback.export import ExportReport, ItemOpinion, find_rivals, weigh_judgements
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.cli import main
-from multifold.client.client import Client
-from multifold.client.request_models import MixPart, Search
+from multifold.client import Client, MixPart, Search
 from multifold.manifest import ManifestEntry, read
 from multifold.types import Verdict
 from tests.app.house import House, house, png

@@ -10,8 +10,8 @@ import pytest
 from app.collections.evidence import FEW_VERDICTS
 from index.collection import Collection
 from index.maintenance.restore import restore_snapshot
-from multifold.client.client import Client
-from multifold.client.request_models import MixPart, Search, data_uri, image_part
+from multifold.client import Client, MixPart, Search
+from multifold.wire.files import UploadedFile, file_text
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused
 from tests.waiting import until
@@ -82,7 +82,7 @@ def test_pages_hold_every_verdict_once(shop: House) -> None:
 
 
 def test_pictures_are_not_kept_unless_that_is_allowed(shop: House, open_house: House) -> None:
-    query = {"image": data_uri(image_part("image", png("red")))}
+    query = {"image": file_text(png("red"))}
     assert judge(shop, query)["query"][0]["url"] is None
     kept = judge(open_house, query)["query"][0]["url"]
     assert open_house.client.get(kept).content == png("red")
@@ -124,7 +124,7 @@ def test_a_service_may_keep_none(tmp_path: Path, bundle: Path) -> None:
 
 def test_every_means_of_asking_can_be_judged(open_house: House) -> None:
     vector = open_house.client.post("/v1/embeddings", json={"input": ["red"]}).json()["data"][0]["embedding"]
-    mesh = {"mesh": data_uri(("mesh", ("a.glb", box("red"), "model/gltf-binary")))}
+    mesh = {"mesh": UploadedFile(box("red"), "a.glb", "model/gltf-binary").data_uri}
     assert judge(open_house, mesh)["query"][0]["url"]
     assert judge(open_house, {"id": "blue-box"}, verdict="bad")["query"][0]["id"] == "blue-box"
     assert judge(open_house, {"vector": vector})["query"][0]["means"] == "vector"
@@ -190,7 +190,7 @@ def test_verdicts_are_counted_and_written_down(open_house: House) -> None:
 
 
 def test_a_snapshot_holds_them(open_house: House, tmp_path: Path) -> None:
-    judge(open_house, {"image": data_uri(image_part("image", png("yellow")))})
+    judge(open_house, {"image": file_text(png("yellow"))})
     name = open_house.client.post("/v1/snapshots").json()["name"]
     restore_snapshot(open_house.shelf.settings.data / "snapshots" / name, tmp_path / "copy")
     with Collection.open(tmp_path / "copy", open_house.service.encoder) as collection:
@@ -201,7 +201,7 @@ def test_a_snapshot_holds_them(open_house: House, tmp_path: Path) -> None:
 
 
 def test_a_collection_made_anew_has_them(open_house: House) -> None:
-    judge(open_house, {"image": data_uri(image_part("image", png("red")))}, by="ann")
+    judge(open_house, {"image": file_text(png("red"))}, by="ann")
     with Client(open_house.url) as client:
         assert client.wait(client.rebuild("main", "anew").id).state == "done"
     (kept,) = open_house.client.get("/v1/collections/anew/feedback").json()["feedback"]

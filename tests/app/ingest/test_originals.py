@@ -8,7 +8,7 @@ import pytest
 
 from app.runtime import rebuild
 from multifold.cli import main
-from multifold.client.client import Client
+from multifold.client import Client
 from tests import tiny
 from tests.app.house import box, house, png
 from tests.app.ingest.conftest import Stored

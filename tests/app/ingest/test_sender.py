@@ -9,7 +9,7 @@ import pytest
 
 from app.ingest.sender import diff_patch
 from multifold.cli import main
-from multifold.client.client import Client
+from multifold.client import Client
 from tests.app.house import House, box, house, png
 
 

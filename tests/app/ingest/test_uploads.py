@@ -15,7 +15,7 @@ import pytest
 
 from app.errors import ApiError
 from app.ingest.uploads import MOST_REDIRECTIONS, FileFetcher, is_public
-from multifold.client.client import Client, NewItem
+from multifold.client import Client, NewItem
 from tests.answering import answering
 from tests.app.house import House, box, house, png
 from tests.app.test_bad_input import refused

@@ -18,7 +18,7 @@ from app.ingest.plan import plan_names
 from app.ingest.sources import FileStamp, IngestTask, SourceFolder
 from app.runtime import folder
 from index.collection import Collection
-from multifold.client.client import Client
+from multifold.client import Client
 from multifold.files.folder import FolderContents
 from renderers.mesh.formats.mesh_file import find_companions, peek_companions
 from renderers.messages import RenderedMesh

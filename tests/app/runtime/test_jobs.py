@@ -9,7 +9,7 @@ import pytest
 from app.collections.collections import CollectionService
 from app.ingest.pipeline import EncodedItem
 from app.runtime import bulk
-from multifold.client.client import Client, NewItem, ServiceError
+from multifold.client import Client, NewItem, ServiceError
 from tests.app.house import House, house
 from tests.app.process import serve
 from tests.app.test_bad_input import refused

@@ -17,7 +17,7 @@ from app.runtime import rebuild
 from app.runtime.rebuild import CollectionCopier
 from multifold.bundle import calibration
 from multifold.bundle.bundle import Tolerance
-from multifold.client.client import Client, ServiceError
+from multifold.client import Client, ServiceError
 from tests import tiny
 from tests.app.house import House, box, house, png
 from tests.app.process import serve

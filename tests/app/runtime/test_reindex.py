@@ -9,7 +9,7 @@ import pytest
 
 from index.collection import Collection
 from index.contracts import IndexPlan
-from multifold.client.client import Client
+from multifold.client import Client
 from multifold.types import Item, Observation
 from tests.app.house import House, house
 from tests.app.test_bad_input import refused

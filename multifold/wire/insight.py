@@ -6,7 +6,7 @@ from typing import Literal
 from multifold.analysis.traversal import STEPS
 from multifold.types import ExplanationMethod, Kind, Side
 from multifold.wire.items import ObservationInfo
-from multifold.wire.messages import Answer, Body, BodyError, described
+from multifold.wire.messages import Answer, Body, described
 from multifold.wire.search import QUERY_FIELDS, Number, QueryInput
 
 MAX_STEPS = 200
@@ -40,11 +40,6 @@ class ExplainOptions(Body):
         "maps of one pair of tokens alone, where an encoder compares several", default=None, ge=0
     )
     maps: bool = described("false: scores only", default=True)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.index is not None and self.kind is None:
-            raise BodyError("bad_request", "'index' needs 'kind': the first caption, the first view, …")
 
 
 class ExplainBody(

@@ -11,9 +11,9 @@ from multifold.bundle import calibration
 from multifold.bundle.calibration import SHARES, CalibrationCurve
 from tests import tiny
 from tests.app import browser
+from tests.app.answers import refused
 from tests.app.browser import Page, browsing
 from tests.app.house import BOXES, House, house
-from tests.app.test_bad_input import refused
 
 STRANGERS = tuple(score / 20 for score in range(len(SHARES)))
 PAIRS = {

@@ -76,6 +76,23 @@ def test_where_nobody_answers_clients_are_told_so_and_when_to_ask_again(tmp_path
             client.update("a", payload={})
 
 
+@needs_nginx
+@pytest.mark.parametrize("head", [b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nhost: 127.0.0.1\r\nx-a"])
+def test_a_head_that_does_not_come_is_not_waited_for(
+    tmp_path: Path, head: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasty = tmp_path / "hasty.conf"
+    text = TEMPLATE.read_text(encoding="utf-8")
+    hasty.write_text(text.replace("client_header_timeout 10s", "client_header_timeout 1s"), encoding="utf-8")
+    monkeypatch.setattr(f"{__name__}.TEMPLATE", hasty)
+    with nginx(tmp_path, "127.0.0.1:1") as address:
+        port = httpx.URL(address).port
+        assert port is not None
+        with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as line:
+            line.sendall(head)
+            assert b" 200 " not in b"".join(iter(lambda: line.recv(4096), b""))
+
+
 @pytest.mark.slow
 @needs_nginx
 @pytest.mark.parametrize("neighbours", ["at home", "in milvus"])

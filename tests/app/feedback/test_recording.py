@@ -12,8 +12,8 @@ from index.collection import Collection
 from index.maintenance.restore import restore_snapshot
 from multifold.client import Client, MixPart, Search
 from multifold.wire.files import UploadedFile, file_text
+from tests.app.answers import refused
 from tests.app.house import House, box, house, png
-from tests.app.test_bad_input import refused
 from tests.waiting import until
 
 

@@ -10,10 +10,10 @@ from app.runtime import rebuild
 from multifold.cli import main
 from multifold.client import Client
 from tests import tiny
+from tests.app.answers import refused
 from tests.app.house import box, house, png
 from tests.app.ingest.conftest import Stored
 from tests.app.ingest.files import CUBE
-from tests.app.test_bad_input import refused
 
 
 @pytest.fixture

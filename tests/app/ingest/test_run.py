@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from multifold.cli import main
-from multifold.client.client import Client
+from multifold.client import Client
 from tests import tiny
 from tests.app.house import house, png
 from tests.app.ingest.conftest import Take

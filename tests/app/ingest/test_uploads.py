@@ -17,9 +17,8 @@ from app.errors import ApiError
 from app.ingest.uploads import MOST_REDIRECTIONS, FileFetcher, is_public
 from multifold.client import Client, NewItem
 from tests.answering import answering
+from tests.app.answers import refused, write
 from tests.app.house import House, box, house, png
-from tests.app.test_bad_input import refused
-from tests.app.test_bulk import write
 
 LARGEST = 64 * 1024
 

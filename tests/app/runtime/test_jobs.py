@@ -10,9 +10,9 @@ from app.collections.collections import CollectionService
 from app.ingest.pipeline import EncodedItem
 from app.runtime import bulk
 from multifold.client import Client, NewItem, ServiceError
+from tests.app.answers import refused
 from tests.app.house import House, house
 from tests.app.process import serve
-from tests.app.test_bad_input import refused
 from tests.waiting import until, wait_for
 
 

@@ -19,9 +19,9 @@ from multifold.bundle import calibration
 from multifold.bundle.bundle import Tolerance
 from multifold.client import Client, ServiceError
 from tests import tiny
+from tests.app.answers import refused
 from tests.app.house import House, box, house, png
 from tests.app.process import serve
-from tests.app.test_bad_input import refused
 from tests.app.test_confidence import PAIRS
 from tests.index.servers import Server
 from tests.waiting import wait_for

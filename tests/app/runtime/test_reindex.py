@@ -11,8 +11,8 @@ from index.collection import Collection
 from index.contracts import IndexPlan
 from multifold.client import Client
 from multifold.types import Item, Observation
+from tests.app.answers import refused
 from tests.app.house import House, house
-from tests.app.test_bad_input import refused
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import answers, feature, query, thing
 

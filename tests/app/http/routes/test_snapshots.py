@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from index.maintenance.restore import restore_snapshot
+from tests.app.answers import refused
 from tests.app.house import House, house
-from tests.app.test_bad_input import refused
 
 
 def test_a_snapshot_holds_what_was_there(tmp_path: Path, bundle: Path) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from tests.app.answers import refused
 from tests.app.house import House, box, png
-from tests.app.test_bad_input import refused
 
 
 def test_an_item_is_written_and_read(shop: House) -> None:

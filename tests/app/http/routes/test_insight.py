@@ -1,21 +1,16 @@
 """POST /v1/traverse and /v1/explain: what is met on the way to the root, and why something matched."""
 
-import base64
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from multifold.bundle.bundle import GeometrySpec
 from multifold.client import Client, MixPart
 from tests import tiny
+from tests.app.answers import uri
 from tests.app.house import House, house, png
-
-
-def data_uri(colour: str) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png(colour)).decode()}"
 
 
 def ask(shop: House, resource: str, **body: Any) -> Any:  # noqa: ANN401 (JSON)
@@ -25,7 +20,7 @@ def ask(shop: House, resource: str, **body: Any) -> Any:  # noqa: ANN401 (JSON)
 
 
 @pytest.mark.parametrize(
-    "asked", [{"text": "a red box"}, {"image": data_uri("red")}, {"id": "red-box", "side": "shape"}]
+    "asked", [{"text": "a red box"}, {"image": uri(png("red"))}, {"id": "red-box", "side": "shape"}]
 )
 def test_one_walks_from_anything_to_the_root(shop: House, asked: dict[str, str]) -> None:
     found = ask(shop, "traverse", steps=20, **asked)
@@ -47,9 +42,6 @@ def test_a_bundle_without_captions_has_none_to_meet(shop: House) -> None:
     [
         ({"text": "red", "widths": [0.3]}, 422, "no_cones"),
         ({"vector": [1.0] * 16}, 422, "no_feature"),
-        ({"text": "red", "steps": 1}, 422, "bad_request"),
-        ({}, 422, "no_query"),
-        ({"text": "red", "id": "red-box"}, 422, "several_queries"),
         ({"id": "nobody"}, 404, "not_found"),
     ],
 )
@@ -83,7 +75,7 @@ def test_the_red_of_a_photo_and_the_word_red_made_the_match(shop: House) -> None
 
 
 def test_a_picture_that_asks_and_a_caption_that_answers(shop: House) -> None:
-    found = ask(shop, "explain", image=data_uri("blue"), item="blue-box", kind="caption", index=1)
+    found = ask(shop, "explain", image=uri(png("blue")), item="blue-box", kind="caption", index=1)
     assert found["explained"]["observation"]["text"] == "blue thing"
     assert [one["text"] for one in found["explained"]["words"]["words"]] == ["blue", "thing"]
     assert found["query"]["heat_map"]["method"] == "occlusion"
@@ -123,25 +115,8 @@ def test_scores_alone_are_cheap(shop: House) -> None:
         ({"text": "red", "item": "red-box", "index": 0}, 422, "bad_request"),
         ({"text": "red", "item": "red-box", "method": "grad-cam"}, 422, "refused"),
         ({"text": "red", "item": "red-box", "token": 1}, 422, "refused"),
-        ({"text": "red", "item": "red-box", "method": "magic"}, 422, "bad_request"),
-        ({"item": "red-box"}, 422, "no_query"),
-        ({"text": "red"}, 422, "bad_request"),
     ],
 )
 def test_what_cannot_be_explained_says_why(shop: House, body: dict[str, Any], status: int, code: str) -> None:
     response = shop.client.post("/v1/explain", json=body)
     assert (response.status_code, response.json()["error"]["code"]) == (status, code)
-
-
-def test_the_client_walks_and_explains(shop: House) -> None:
-    with Client(shop.url) as client:
-        walk = client.traverse(MixPart(text="a red box"), captions="collection")
-        assert walk.paths[0].met[0].text in ("a red box", "red thing")
-        why = client.explain(
-            MixPart(image=Image.new("RGB", (40, 40), "red")), "red-box", kind="caption", index=0
-        )
-        assert why.explained.observation.text == "a red box"
-        assert why.explained.words is not None
-        assert why.query.heat_map is not None
-        assert len(why.query.heat_map.grid) == 7
-        assert len(client.explain(MixPart(id="blue-box"), "red-box", maps=False).observations) == 9

@@ -120,10 +120,7 @@ def test_the_values_of_a_key_are_labels_and_answers(client: Client, monkeypatch:
     [
         ({"text": "a box"}, 422, "no_labels"),
         ({"text": "a box", "key": "nothing"}, 422, "no_labels"),
-        ({"labels": ["red"]}, 422, "no_query"),
-        ({"text": "a box", "id": "red-0", "labels": ["red"]}, 422, "several_queries"),
         ({"id": "nobody", "labels": ["red"]}, 404, "not_found"),
-        ({"text": "a box", "labels": ["red"], "templates": ["no place"]}, 422, "bad_request"),
         ({"text": "a box", "labels": [" "]}, 422, "bad_text"),
     ],
 )

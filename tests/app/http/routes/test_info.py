@@ -1,0 +1,15 @@
+"""What a service says of itself."""
+
+from tests.app.house import House
+
+
+def test_info_says_what_runs_here(shop: House) -> None:
+    info = shop.client.get("/v1/info").json()
+    about = {"version", "bundle", "collection", "feedback", "fetches", "in_place", "limits", "folder", "keys"}
+    assert set(info) == about
+    assert info["bundle"]["name"] == "tiny"
+    assert info["bundle"]["vector_id"] == shop.service.encoder.vector_id
+    assert info["collection"]["items"] == 4
+    assert info["collection"]["observations"] == {"caption": 8, "photo": 4, "view": 24}
+    assert info["limits"]["body_bytes"] == 16 * 1024 * 1024
+    assert info["limits"]["text_tokens"] == 12

@@ -1,0 +1,54 @@
+"""What every request gets: an id, safe headers, a limit of size, and no secrets in an error."""
+
+import numpy as np
+import pytest
+
+from tests.app.answers import refused
+from tests.app.house import House
+
+JSON = {"content-type": "application/json"}
+FORM = {"content-type": "multipart/form-data; boundary=x"}
+HEAD = b'--x\r\nContent-Disposition: form-data; name="mesh"; filename="a.glb"\r\n\r\n'
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/nothing", "/", "/web/app.js", "/v1/items/red-box/views/0"])
+def test_every_answer_has_safe_headers_and_an_id(shop: House, path: str) -> None:
+    headers = shop.client.get(path).headers
+    assert "default-src 'self'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert len(headers["x-request-id"]) == 32
+    assert headers["x-request-id"] != shop.client.get(path).headers["x-request-id"]
+    assert "access-control-allow-origin" not in headers
+
+
+def test_a_request_keeps_the_id_that_its_sender_gave(shop: House) -> None:
+    given = shop.client.get("/nothing", headers={"x-request-id": "trace-7"})
+    refused(given, 404, "not_found")
+    assert given.headers["x-request-id"] == "trace-7"
+    invented = shop.client.get("/healthz", headers={"x-request-id": "not an id"})
+    assert invented.headers["x-request-id"] != "not an id"
+
+
+def test_what_nobody_caught_is_a_500_without_secrets(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the password is sesame")
+
+    monkeypatch.setattr(type(shop.service.collection), "search_many", broken)
+    response = shop.search(text="a red box")
+    refused(response, 500, "internal", "something broke on our side")
+    assert "sesame" not in response.text
+    assert response.headers["x-content-type-options"] == "nosniff"
+    monkeypatch.undo()
+    assert shop.best(text="a red box") == "red-box"
+
+
+def test_a_body_of_20_megabytes_is_too_large(shop: House) -> None:
+    junk = np.random.default_rng(0).bytes(20 * MIB)
+    announced = shop.client.post("/v1/search", files={"mesh": ("a.glb", junk)})
+    pieces = shop.client.post("/v1/search", content=(b"x" * 65536 for _ in range(320)), headers=JSON)
+    form = (HEAD if part == 0 else b"x" * 65536 for part in range(321))
+    for response in (announced, pieces, shop.client.post("/v1/search", content=form, headers=FORM)):
+        refused(response, 413, "too_large", "16,777,216")
+    assert shop.best(text="a red box") == "red-box"

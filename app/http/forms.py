@@ -1,7 +1,7 @@
 """Forms as bodies: a search with a file, and an item with its files."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fastapi.routing import APIRoute
@@ -15,11 +15,15 @@ from app.errors import ApiError
 from app.http.openapi import BINARY_FILE
 from multifold.wire.files import UploadedFile
 from multifold.wire.items import NewItem
+from multifold.wire.messages import Body
 from multifold.wire.search import QUERY_FIELDS, Search, SearchOptions, one_of_error
 from multifold.wire.validation import validate
 
 SEARCH_FIELDS = ("text", "image", "mesh")  # that a form can be asked with
-OBJECTS = ("filter", "examples")  # in JSON
+SEARCH_OBJECTS = ("filter", "examples")  # in JSON
+OBJECTS = (*SEARCH_OBJECTS, "payload")
+FILE_FIELDS = ("image", "mesh")
+FILE_LISTS = ("images",)
 ITEM_FIELDS = ("texts", "images", "mesh", "mesh_format", "payload")
 
 
@@ -43,9 +47,9 @@ def check_form(request: Request, otherwise: str) -> None:
 
 async def read_search_form(form: FormData) -> Search:
     """A search with one text, image or mesh."""
-    others = (*SEARCH_FIELDS, *OBJECTS, "mesh_format")
+    others = (*SEARCH_FIELDS, *SEARCH_OBJECTS, "mesh_format")
     options: dict[str, Any] = {name: value for name, value in form.items() if name not in others}
-    for name in OBJECTS:
+    for name in SEARCH_OBJECTS:
         if text := plain_field(form.get(name)):
             options[name] = json_object(text, name)
     known = validate(SearchOptions, options)
@@ -105,43 +109,34 @@ def json_object(raw: str, what: str) -> dict[str, Any]:
     return found
 
 
-def search_form_schema() -> dict[str, Any]:
-    """The form of a search, for OpenAPI."""
-    options = TypeAdapter(SearchOptions).json_schema()["properties"]
-    for name in OBJECTS:
-        options[name] = {"type": "string", "description": f"a JSON object: {options[name]['description']}"}
-    for name, field in options.items():  # a form leaves out what JSON may say to be null
-        kinds = [one for one in field.pop("anyOf", []) if one["type"] != "null"]
-        options[name] = {**field, **(kinds[0] if kinds else {})}
-    text = {"type": "string"}
-    query = {"text": text, "image": BINARY_FILE, "mesh": BINARY_FILE, "mesh_format": text}
-    return {
-        "type": "object",
-        "properties": {**query, **options},
-        "oneOf": [{"required": [name]} for name in SEARCH_FIELDS],
-        "additionalProperties": False,
-        "examples": [{"text": "a red chair", "limit": 5}],
-    }
+def form_body(kind: type[Body], without: Sequence[str] = (), **schema: Any) -> dict[str, Any]:  # noqa: ANN401
+    """A body as a form, for OpenAPI: files as they are, objects as JSON, and nothing that may be null."""
+    fields = TypeAdapter(kind).json_schema()["properties"]
+    form = {name: _form_field(name, one) for name, one in fields.items() if name not in without}
+    content = {"type": "object", "properties": form, "additionalProperties": False, **schema}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": content}}}}
 
 
-ITEM_FORM_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "texts": {"type": "array", "items": {"type": "string"}, "description": "captions"},
-        "images": {
-            "type": "array",
-            "items": BINARY_FILE,
-            "description": "photos, or addresses if it may fetch",
-        },
-        "mesh": {**BINARY_FILE, "description": "a 3D shape; its views are rendered here"},
-        "mesh_format": {"type": "string", "description": "where the file name does not tell, such as glb"},
-        "payload": {"type": "string", "description": "your own JSON object, kept with the item"},
-    },
-    "examples": [{"texts": ["a red chair with four legs"], "payload": '{"colour": "red"}'}],
-}
+def _form_field(name: str, field: dict[str, Any]) -> dict[str, Any]:
+    about = {"description": field["description"]}
+    if name in FILE_FIELDS:
+        return BINARY_FILE | about
+    if name in FILE_LISTS:
+        return {"type": "array", "items": BINARY_FILE} | about
+    if name in OBJECTS:
+        return {"type": "string", "description": f"a JSON object: {field['description']}"}
+    kinds = [one for one in field.pop("anyOf", []) if one["type"] != "null"]
+    return {**field, **(kinds[0] if kinds else {})}
 
 
-def form_body(schema: dict[str, Any]) -> dict[str, Any]:
-    """A route's body as a form, for OpenAPI."""
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}}
+SEARCH_FORM = form_body(
+    Search,
+    ("id", "side", "vector", "mix"),
+    oneOf=[{"required": [name]} for name in SEARCH_FIELDS],
+    examples=[{"text": "a red chair", "limit": 5}],
+)
+ITEM_FORM = form_body(
+    NewItem,
+    ("id",),
+    examples=[{"texts": ["a red chair with four legs"], "payload": '{"colour": "red"}'}],
+)

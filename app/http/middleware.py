@@ -31,7 +31,6 @@ SECURITY_HEADERS = {
 CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
 WATCH_AFTER = 0.05  # seconds that a request takes before it is worth a task that sees its client leave
-DRAIN_FACTOR, DRAIN_SECONDS = 4, 5.0
 _log = logging.getLogger("multifold.app")
 
 
@@ -156,47 +155,25 @@ class RequestTimeout(HttpMiddleware):
 
 
 class BodyLimit(HttpMiddleware):
-    """Refuses bodies above a size, announced or not.
-
-    The rest of a refused body is read and dropped (within bounds): a client that is still
-    sending would otherwise meet a reset connection instead of the answer.
-    """
+    """Refuses bodies above a size, announced or not. The server drops the rest of what is still sent."""
 
     def __init__(self, app: ASGIApp, limit: int) -> None:
         super().__init__(app)
         self.limit = limit
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        announced = headers.get("content-length", "0")
+        announced = Headers(scope=scope).get("content-length", "0")
+        too_large = announced.isdecimal() and int(announced) > self.limit
         read = 0
 
         async def receive_limited() -> Message:
             nonlocal read
-            message = await receive()
+            message = {"type": "http.request"} if too_large else await receive()
             read += len(message.get("body", b""))
-            if read > self.limit:
-                if message.get("more_body"):
-                    await self._drain(receive)
-                raise self._too_large()
+            if too_large or read > self.limit:
+                raise HTTPException(
+                    413, f"the request is larger than {self.limit:,} bytes; send less at once"
+                )
             return message
 
-        async def refuse() -> Message:
-            if "expect" not in headers:  # else the client waits before it sends
-                await self._drain(receive)
-            raise self._too_large()
-
-        too_large = announced.isdecimal() and int(announced) > self.limit
-        await self.app(scope, refuse if too_large else receive_limited, send)
-
-    async def _drain(self, receive: Receive) -> None:
-        dropped = 0
-        with anyio.move_on_after(DRAIN_SECONDS):
-            while dropped < DRAIN_FACTOR * self.limit:
-                message = await receive()
-                dropped += len(message.get("body", b""))
-                if not message.get("more_body"):
-                    return
-
-    def _too_large(self) -> HTTPException:
-        return HTTPException(413, f"the request is larger than {self.limit:,} bytes; send less at once")
+        await self.app(scope, receive_limited, send)

@@ -5,7 +5,7 @@ from typing import Annotated, TypeAlias
 
 from multifold.types import LONGEST_KEY, ConfidenceBasis
 from multifold.wire.items import MAX_PAGE, ItemFilterBody, refuse_single_text
-from multifold.wire.messages import Answer, Body, Limits, ReadAs, described
+from multifold.wire.messages import Answer, Body, ReadAs, described
 from multifold.wire.search import (
     QUERY_FIELDS,
     EvidenceShare,
@@ -18,9 +18,9 @@ MAX_CANDIDATES = 1_000
 MAX_LABELS = 200
 MAX_PROMPTS = 16
 MAX_TAGS = 50
-Tag: TypeAlias = Annotated[str, Limits(min_length=1, max_length=200)]
-Prompt: TypeAlias = Annotated[str, Limits(min_length=1, max_length=1_000)]
-Template: TypeAlias = Annotated[str, Limits(pattern=r"\{\}", max_length=1_000)]
+Tag: TypeAlias = Annotated[str, ReadAs(str, min_length=1, max_length=200)]
+Prompt: TypeAlias = Annotated[str, ReadAs(str, min_length=1, max_length=1_000)]
+Template: TypeAlias = Annotated[str, ReadAs(str, pattern=r"\{\}", max_length=1_000)]
 
 
 class RerankBody(

@@ -29,24 +29,17 @@ def described(description: str, **options: Any) -> Any:  # noqa: ANN401 (as `dat
     return field(metadata={"description": description, **limits}, **own)
 
 
-class Limits:
-    """Limits of the values of a list, for `Annotated`, in pydantic's words: `min_length`, `pattern` …"""
-
-    def __init__(self, **limits: Any) -> None:  # noqa: ANN401 (numbers and texts)
-        self._limits = limits
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-        return {**handler(source), **self._limits}
-
-
 class ReadAs:
-    """For `Annotated`: what a client may give in several forms, and a service reads in this one."""
+    """For `Annotated`: the form in which a service reads what a client may give in several, and limits of it.
 
-    def __init__(self, form: Any) -> None:  # noqa: ANN401 (a type)
-        self._form = form
+    Limits are in pydantic's words: `min_length`, `pattern` …
+    """
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
-        return handler(self._form)
+    def __init__(self, form: Any, **limits: Any) -> None:  # noqa: ANN401 (a type, numbers and texts)
+        self._form, self._limits = form, limits
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        return {**handler(self._form), **self._limits}
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field, described))

@@ -13,7 +13,7 @@ from starlette.types import Scope
 
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep
-from app.http.forms import ITEM_FORM_SCHEMA, check_form, form_body, read_item_form
+from app.http.forms import ITEM_FORM, check_form, read_item_form
 from app.http.openapi import FILE, body_errors, error_responses, file_route
 from app.ingest.new_items import check_item_id, load_item
 from app.ingest.pipeline import WrittenItem
@@ -115,7 +115,7 @@ async def get_file(
     return response
 
 
-@router.put("/{item_id:path}", responses=body_errors(404), openapi_extra=form_body(ITEM_FORM_SCHEMA))
+@router.put("/{item_id:path}", responses=body_errors(404), openapi_extra=ITEM_FORM)
 async def write_item(request: Request, runtime: CollectionDep, item_id: str) -> ItemWriteAnswer:
     """Write an item in place of its former self; its mesh is rendered, everything is encoded."""
     settings = runtime.service.settings

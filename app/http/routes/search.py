@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 
 from app.errors import refusal
 from app.http.dependencies import CollectionDep
-from app.http.forms import FormRoute, check_form, form_body, read_search_form, search_form_schema
+from app.http.forms import SEARCH_FORM, FormRoute, check_form, read_search_form
 from app.http.openapi import body_errors
 from app.http.routes.items import ItemRoute, serialize_observation
 from app.runtime.runtime import CollectionRuntime, SearchPage
@@ -40,9 +40,6 @@ from multifold.wire.validation import validate
 router = APIRouter()
 
 
-FORM = form_body(search_form_schema())
-
-
 async def search_by_form(request: Request, runtime: CollectionDep) -> SearchAnswer:
     """A search by a form, which may hold a file."""
     check_form(request, "send application/json or multipart/form-data")
@@ -56,7 +53,7 @@ router.add_api_route(  # before the route for JSON, which takes what is left
 )
 
 
-@router.post("/search", tags=["search"], responses=body_errors(404), openapi_extra=FORM)
+@router.post("/search", tags=["search"], responses=body_errors(404), openapi_extra=SEARCH_FORM)
 async def search(runtime: CollectionDep, body: Search) -> SearchAnswer:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
     found = await runtime.search(read_parts(body, runtime.service.settings.max_text), body)

@@ -96,7 +96,6 @@ STATUSES = {  # the code for programs, and what the description of the API says
     503: ("not_ready", "not ready; the message says why"),
 }
 
-NO_JSON = ("unsupported_media_type", "send application/json")
 RETRY_SECONDS = 1  # after which a client may repeat what answered 503
 
 ERRORS: dict[type[Exception], tuple[int, str]] = {  # the status and code of each
@@ -162,7 +161,9 @@ async def _answer_refusal(request: Request, error: Exception) -> JSONResponse:
 async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     if isinstance(error.body, bytes):  # which FastAPI did not read, as it is no JSON by its type
-        return error_response(request.state.request_id, 415, *NO_JSON)
+        return error_response(
+            request.state.request_id, 415, "unsupported_media_type", "send application/json"
+        )
     return error_response(request.state.request_id, 422, "bad_request", describe_errors(error.errors()))
 
 

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.errors import error_response
+from app.errors import ApiError, error_response
 from app.http.middleware import HttpMiddleware
 from app.operations.keys import ApiKey, KeyScope, find_key
 from app.operations.logs import key_name
@@ -60,25 +60,27 @@ class OriginGuard(HttpMiddleware):
         self._hosts, self._origins = hosts, origins
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        refusal = self._refusal(scope["method"], scope["path"], Headers(scope=scope))
-        answer = self.app if refusal is None else error_response(scope["state"]["request_id"], *refusal)
+        answer, refusal = self.app, self._refusal(scope["method"], scope["path"], Headers(scope=scope))
+        if refusal is not None:
+            request_id = scope["state"]["request_id"]
+            answer = error_response(request_id, refusal.status, refusal.code, str(refusal))
         await answer(scope, receive, send)
 
-    def _refusal(self, method: str, path: str, headers: Headers) -> tuple[int, str, str] | None:
-        """The status, code and sentence for a request that is refused."""
+    def _refusal(self, method: str, path: str, headers: Headers) -> ApiError | None:
         host, origin = headers.get("host", ""), headers.get("origin")
         name = host_name(host)
         if host and self._hosts is not None and not (is_loopback(name) or name in self._hosts):
             sentence = f"this service is not known as {name!r}; its setting 'hosts' can name it"
-            return 403, "unknown_host", sentence
+            return ApiError(403, "unknown_host", sentence)
         if method in SAFE_METHODS:
             return None
         if origin not in self._origins and not is_own_page(headers):
             sentence = "pages of other sites may change nothing here; the setting 'cors' can name them"
-            return 403, "foreign_origin", sentence
+            return ApiError(403, "foreign_origin", sentence)
         kind = headers.get("content-type", "").partition(";")[0].strip().lower()
         if origin is None and kind not in OWN_BODY_TYPES and required_scope(method, path) != "read":
-            return 415, "unsupported_media_type", "send application/json or multipart/form-data"
+            sentence = "send application/json or multipart/form-data"
+            return ApiError(415, "unsupported_media_type", sentence)
         return None
 
 

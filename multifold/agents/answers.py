@@ -54,18 +54,26 @@ class ExplainedMatch:
 
 
 def found_items(answer: SearchAnswer) -> FoundItems:
-    items = [FoundItem(hit.id, hit.confidence, told(hit.matched), hit.payload) for hit in answer.hits]
+    items = [
+        FoundItem(hit.id, hit.confidence, name_observation(hit.matched), hit.payload) for hit in answer.hits
+    ]
     return FoundItems(items, answer.matches_well, list(answer.warnings))
 
 
 def explained_match(answer: ExplainAnswer) -> ExplainedMatch:
-    best = {told(one): round(one.score, 4) for one in answer.observations[:MOST_OBSERVATIONS]}
+    best = {name_observation(one): round(one.score, 4) for one in answer.observations[:MOST_OBSERVATIONS]}
     sides = {side: round(score, 4) for side, score in answer.sides.items()}
-    words = word_shares(answer.explained), word_shares(answer.query)
-    return ExplainedMatch(answer.item, sides, best, *words, list(answer.warnings))
+    return ExplainedMatch(
+        item=answer.item,
+        sides=sides,
+        best=best,
+        words_of_the_item=word_shares(answer.explained),
+        words_of_the_query=word_shares(answer.query),
+        warnings=list(answer.warnings),
+    )
 
 
-def told(observation: ObservationInfo) -> str:
+def name_observation(observation: ObservationInfo) -> str:
     """An observation in words: a caption with its text, a picture with its number."""
     name = f"{observation.kind} {observation.index}"
     return name if observation.text is None else f"{name}: {observation.text}"

@@ -58,7 +58,7 @@ class AgentTools:
         collection: Collection = None,
     ) -> FoundItems:
         """Find things by a text, a picture or a 3D model: exactly one of them."""
-        with _told():
+        with _tool_errors():
             asked = {"image": self._file(image), "mesh": self._file(mesh)}
             client = self._client(context, collection)
             return found_items(
@@ -74,7 +74,7 @@ class AgentTools:
         collection: Collection = None,
     ) -> FoundItems:
         """Find items that are like an item."""
-        with _told():
+        with _tool_errors():
             client = self._client(context, collection)
             return found_items(await client.similar(id, limit=limit, filter=filter))
 
@@ -87,7 +87,7 @@ class AgentTools:
         collection: Collection = None,
     ) -> list[Any]:
         """See an item: its payload and captions, and its photos or the views of its 3D model."""
-        with _told():
+        with _tool_errors():
             client = self._client(context, collection)
             item = await client.get(id)
             urls = [one.url for one in item.observations if one.url is not None][:pictures]
@@ -113,7 +113,7 @@ class AgentTools:
         collection: Collection = None,
     ) -> AddedItem:
         """Store an item, so that it can be found: captions, photos, a 3D model and a payload."""
-        with _told():
+        with _tool_errors():
             photos = [read_file(one, self.folders) for one in images]
             client = self._client(context, collection)
             written = await client.upsert(
@@ -136,7 +136,7 @@ class AgentTools:
         collection: Collection = None,
     ) -> ExplainedMatch:
         """Why an item matches a text, a picture or another item: exactly one of them."""
-        with _told():
+        with _tool_errors():
             query = QueryInput(text=text, image=self._file(image), id=like)
             client = self._client(context, collection)
             return explained_match(await client.explain(query, item))
@@ -158,7 +158,7 @@ def presented_key(headers: Any) -> str | None:  # noqa: ANN401 (headers of Starl
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _tool_errors() -> Iterator[None]:
     """An agent reads the sentence of a failure, and can go on."""
     try:
         yield

@@ -28,7 +28,7 @@ MIX = [MixPart(text="a", weight=-0.5), MixPart(id="b")]
     [
         (Search(text="a", limit=10, pool="max"), {"text": "a", "pool": "max"}),
         (Search(id="a", side="text", filter={"b": [1]}), {"id": "a", "side": "text", "filter": {"b": [1]}}),
-        (Search(vector=[0.5, 1]), {"vector": [0.5, 1.0]}),
+        (Search(vector=[0.5, 1.0]), {"vector": [0.5, 1.0]}),
         (Search(text="a", examples=Examples(["b"])), {"text": "a", "examples": {"good": ["b"], "bad": []}}),
         (Search(mix=MIX), {"mix": [{"text": "a", "weight": -0.5}, {"id": "b"}]}),
         (

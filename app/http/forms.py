@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from fastapi.routing import APIRoute
@@ -24,7 +25,7 @@ SEARCH_OBJECTS = ("filter", "examples")  # in JSON
 OBJECTS = (*SEARCH_OBJECTS, "payload")
 FILE_FIELDS = ("image", "mesh")
 FILE_LISTS = ("images",)
-ITEM_FIELDS = ("texts", "images", "mesh", "mesh_format", "payload")
+ITEM_FIELDS = tuple(one.name for one in fields(NewItem) if one.name != "id")
 
 
 class FormRoute(APIRoute):
@@ -111,8 +112,8 @@ def json_object(raw: str, what: str) -> dict[str, Any]:
 
 def form_body(kind: type[Body], without: Sequence[str] = (), **schema: Any) -> dict[str, Any]:  # noqa: ANN401
     """A body as a form, for OpenAPI: files as they are, objects as JSON, and nothing that may be null."""
-    fields = TypeAdapter(kind).json_schema()["properties"]
-    form = {name: _form_field(name, one) for name, one in fields.items() if name not in without}
+    described = TypeAdapter(kind).json_schema()["properties"]
+    form = {name: _form_field(name, one) for name, one in described.items() if name not in without}
     content = {"type": "object", "properties": form, "additionalProperties": False, **schema}
     return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": content}}}}
 

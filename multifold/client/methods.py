@@ -15,8 +15,8 @@ from multifold.client.transport import AsyncServiceConnection, ServiceConnection
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Now = TypeVar("Now")
-Later = TypeVar("Later")
+Sync = TypeVar("Sync")
+Async = TypeVar("Async")
 Fields = ParamSpec("Fields")
 Asker = TypeVar("Asker")
 First = TypeVar("First")
@@ -24,7 +24,7 @@ Asked = TypeVar("Asked")
 Result = TypeVar("Result")
 
 
-class ClientMethod(Generic[P, Now, Later]):
+class ClientMethod(Generic[P, Sync, Async]):
     """A method of both clients."""
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Any]) -> None:
@@ -35,11 +35,11 @@ class ClientMethod(Generic[P, Now, Later]):
         return client._answer(self._describe(client, *values, **fields))
 
     @overload
-    def __get__(self, client: None, owner: object) -> "ClientMethod[P, Now, Later]": ...
+    def __get__(self, client: None, owner: object) -> "ClientMethod[P, Sync, Async]": ...
     @overload
-    def __get__(self, client: ServiceConnection, owner: object) -> Callable[P, Now]: ...
+    def __get__(self, client: ServiceConnection, owner: object) -> Callable[P, Sync]: ...
     @overload
-    def __get__(self, client: AsyncServiceConnection, owner: object) -> Callable[P, Later]: ...
+    def __get__(self, client: AsyncServiceConnection, owner: object) -> Callable[P, Async]: ...
     def __get__(self, client: object, owner: object) -> Any:
         return self if client is None else MethodType(self, client)
 
@@ -74,14 +74,16 @@ class takes_fields(Generic[Fields, Asked]):  # noqa: N801 (a decorator)
         self, method: Callable[[Asker, First, Asked], Result]
     ) -> Callable[Concatenate[Asker, First, Fields], Result]: ...
     def __call__(self, method: Callable[..., Result]) -> Callable[..., Result]:
-        *first, _ = signature(method).parameters.values()
-        names = [one.name for one in first[1:]]
+        asker, *first, last = signature(method).parameters.values()
+        names = [one.name for one in first]
 
         @wraps(method)
-        def call(asker: Any, /, *values: Any, **fields: Any) -> Result:  # noqa: ANN401
-            before = list(values[: len(names)]) + [fields.pop(name) for name in names[len(values) :]]
-            return method(asker, *before, self._body(*values[len(names) :], **fields))
+        def call(*values: Any, **fields: Any) -> Result:  # noqa: ANN401
+            client, *others = values
+            before = dict(zip(names, others, strict=False))
+            before |= {name: fields.pop(name) for name in names if name in fields}
+            return method(client, **before, **{last.name: self._body(*others[len(first) :], **fields)})
 
         of_body = signature(self._body).parameters.values()
-        vars(call)["__signature__"] = Signature([*first, *of_body])
+        vars(call)["__signature__"] = Signature([asker, *first, *of_body])
         return call

@@ -81,6 +81,10 @@ def test_what_contradicts_itself_is_refused_before_it_is_sent(asked: dict[str, A
             client.upsert("x", texts="a chair")
         with pytest.raises(MultifoldError, match="one of both"):
             client.delete_many()
+        with pytest.raises(TypeError, match="'id'"):
+            client.similar(limit=3)  # type: ignore[call-arg]
+        with pytest.raises(TypeError, match="txet"):
+            client.search(txet="a")  # type: ignore[call-arg]
     assert not service.asked
 
 

@@ -37,6 +37,7 @@ Stored: TypeAlias = Literal["float32", "float16"]  # the numbers of vectors
 JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 ExplanationMethod: TypeAlias = Literal["points", "grad-cam", "occlusion"]
 
+STEPS_TO_ROOT = 50  # of a traversal, both ends counted
 LONGEST_KEY = 255  # characters of a key of a payload
 LONGEST_AUTHOR = 128  # of who gives a verdict
 MOST_EXAMPLES = 32

@@ -16,9 +16,8 @@ from multifold.bundle.bundle import BundleError
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.scores import similarities
-from multifold.types import Feature, Features
+from multifold.types import STEPS_TO_ROOT, Feature, Features
 
-STEPS = 50
 ROOT_LABEL = "[ROOT]"
 
 
@@ -66,7 +65,7 @@ def root_of(encoder: Encoder) -> Feature:
     return np.asarray(root, np.float32)
 
 
-def line_to_root(encoder: Encoder, feature: Feature, steps: int = STEPS) -> Features:
+def line_to_root(encoder: Encoder, feature: Feature, steps: int = STEPS_TO_ROOT) -> Features:
     """Features from a thing to the root, evenly spaced."""
     if steps < 2:
         raise MultifoldError(f"a traversal has at least two steps, its ends, not {steps}")
@@ -80,7 +79,7 @@ def traverse(
     encoder: Encoder,
     feature: Feature,
     pool: CaptionPool,
-    steps: int = STEPS,
+    steps: int = STEPS_TO_ROOT,
     widths: Sequence[float | None] = (None,),
 ) -> tuple[CaptionPath, ...]:
     """The path for each width of the cones; None uses no cones."""

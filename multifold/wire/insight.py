@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import Literal
 
-from multifold.analysis.traversal import STEPS
-from multifold.types import ExplanationMethod, Kind, Side
+from multifold.types import STEPS_TO_ROOT, ExplanationMethod, Kind, Side
 from multifold.wire.items import ObservationInfo
 from multifold.wire.messages import Answer, Body, described
 from multifold.wire.search import QUERY_FIELDS, Number, QueryInput
@@ -20,7 +19,7 @@ class TraverseOptions(Body):
         "K: a path for each, on which only captions whose cone holds count", default=(), max_length=MAX_WIDTHS
     )
     captions: Literal["all", "collection", "bundle"] = described("whose captions may be met", default="all")
-    steps: int = described("steps to the root, both ends counted", default=STEPS, ge=2, le=MAX_STEPS)
+    steps: int = described("steps to the root, both ends counted", default=STEPS_TO_ROOT, ge=2, le=MAX_STEPS)
 
 
 class TraverseBody(

@@ -56,7 +56,7 @@ def test_refusals_keep_their_code(client: Client) -> None:
         (lambda: client.search(text="red", target="shape", min_confidence=0.5), 422, "no_calibration"),
     ):
         with pytest.raises(ServiceError) as caught:
-            ask()  # type: ignore[no-untyped-call]
+            ask()
         assert (caught.value.status, caught.value.code) == (status, code)
         assert caught.value.request_id
 

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from multifold.analysis import explanation, traversal
+from multifold.analysis import explanation
+from multifold.types import STEPS_TO_ROOT
 from training import improvement
 from training.commands import eval as evaluation
 from training.commands import explain, export, improve, traverse
@@ -76,5 +77,5 @@ def test_choices_and_defaults_are_those_of_the_modules() -> None:
     assert export.VARIANTS == variants.VARIANTS
     assert improve.MIX == improvement.MIX
     assert explain.METHODS == explanation.METHODS
-    assert traverse.STEPS == traversal.STEPS
+    assert traverse.STEPS == STEPS_TO_ROOT
     assert tuple(protocols.PROTOCOLS) == evaluation.PROTOCOLS

@@ -13,13 +13,13 @@ from tqdm import tqdm
 from multifold import manifest
 from multifold.analysis import traversal
 from multifold.analysis.hierarchy import ClassTree, HierarchyMeasures, measure, read_tree
-from multifold.analysis.traversal import STEPS, CaptionPool, distances_to_root, traverse
+from multifold.analysis.traversal import CaptionPool, distances_to_root, traverse
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.scores import similarities
-from multifold.types import Feature, Features, pool_mean
+from multifold.types import STEPS_TO_ROOT, Feature, Features, pool_mean
 from training.data import caption_pools
 from training.data.views import load_views
 from training.evaluate import figures
@@ -34,7 +34,7 @@ PROMPTS = ("a {}", "this is a {}", "there is a {}", "a picture of a {}")
 
 
 def mean_captions_met(
-    encoder: Encoder, features: Features, pool: CaptionPool, widths: Widths, steps: int = STEPS
+    encoder: Encoder, features: Features, pool: CaptionPool, widths: Widths, steps: int = STEPS_TO_ROOT
 ) -> dict[float | None, float]:
     """The mean number of captions between a thing and the root, for each width of the cones."""
     traversed = [traverse(encoder, feature, pool, steps, widths) for feature in features]

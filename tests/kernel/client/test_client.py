@@ -1,6 +1,8 @@
 """What the clients do of their own: readiness, the wait for a job, and a snapshot as a file."""
 
 import asyncio
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -76,3 +78,8 @@ def test_a_snapshot_is_written_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
         with pytest.raises(ServiceError, match="no snapshot"):
             client.fetch_snapshot("gone.tar", tmp_path / "gone.tar")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.tar", "b.tar"]
+
+
+def test_the_client_needs_no_extra() -> None:
+    code = "import sys, multifold.client; sys.exit(bool({'onnxruntime', 'pydantic'} & set(sys.modules)))"
+    subprocess.run([sys.executable, "-c", code], check=True)

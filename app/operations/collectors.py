@@ -120,7 +120,7 @@ def read_queues(waiting: dict[str, int], room: int) -> Iterable[Metric]:
 def read_cache(hits: int, misses: int, size: int) -> Iterable[Metric]:
     """The cache of query vectors."""
     requests = _counter(
-        "multifold_cache_requests_total", "Queries whose vector was cached, or not.", "result"
+        "multifold_cache_requests_total", "Queries whose vector was cached, or not.", ["result"]
     )
     requests.add_metric(["hit"], hits)
     requests.add_metric(["miss"], misses)

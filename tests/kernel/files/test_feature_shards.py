@@ -149,7 +149,7 @@ def test_missing_and_foreign_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ShardError, match="not finished"):
         read_features(tmp_path)
     fill(tmp_path, some_rows(9))
-    with pytest.raises(ShardError, match="not of ffff; encode them anew"):
+    with pytest.raises(ShardError, match="not of ffff; encode them again"):
         read_features(tmp_path, "ffff")
     with pytest.raises(ShardError, match="choose another folder"):
         ShardWriter(tmp_path, "ffff", 4)

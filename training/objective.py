@@ -54,10 +54,6 @@ class Objective:
         _check(recipe, model.geometry)
         self.recipe, self.ranks = recipe, ranks
         self.loss = losses.build(recipe.loss.name, **recipe.loss.params)
-        if self.loss.needs_bias and model.geometry.temperature.bias is None:
-            raise MultifoldError(
-                f"{recipe.loss.name} needs a bias: [geometry] params = {{ scale = 10, bias = -10 }}"
-            )
         if self.loss.target == "swapped" and (recipe.loss.block or ranks.count > 1):
             raise MultifoldError(f"{recipe.loss.name} needs the whole matrix: one process, and block = 0")
         self.teacher = Teacher(model, recipe.teacher) if self.loss.target == "teacher" else None

@@ -40,7 +40,7 @@ def test_it_equals_two_passes_and_its_gradient_theirs(name: str) -> None:
     torch.testing.assert_close(both.grad, each.grad, atol=1e-12, rtol=0)
 
 
-@pytest.mark.parametrize("name", ["hard", "mfh", "mfh_even", "infonce", "all_positives_inside"])
+@pytest.mark.parametrize("name", ["hard", "mfh", "mfh_even", "infonce"])
 @pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
 def test_float32_stays_within_a_millionth(name: str, scale: float) -> None:
     logits, rows, columns, teacher = paper_batch(scale)

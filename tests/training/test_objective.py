@@ -163,27 +163,8 @@ def test_entailment_is_added_with_its_weight_and_moving_k() -> None:
         ({"loss": {"name": "mfh", "memory": 8}}, "memory goes with text_image alone"),
         ({"loss": {"entailment": {"weight": 0.1}}}, "clip has none"),
         ({"loss": {"name": "mhf"}}, "no loss 'mhf'"),
-        ({"loss": {"name": "sigmoid"}}, "sigmoid needs a bias"),
     ],
 )
 def test_what_cannot_be_done_is_refused(sections: dict[str, Any], message: str) -> None:
     with pytest.raises(MultifoldError, match=message):
         started(recipe(**sections))
-
-
-def test_a_bias_is_added_and_learned_where_it_is_asked_for() -> None:
-    params = {"scale": 10.0, "bias": -10.0}
-    wanted = recipe(
-        geometry={"params": params}, loss={"name": "sigmoid_soft", "text_image": 1.0, "agg_image": 0.0}
-    )
-    model, objective, batch = started(wanted)
-    seen = encode_batch(model, batch)
-    likeness = model.geometry.similarity(seen.images.features, seen.texts.features)
-    logits = model.geometry.logits(seen.images.features, seen.texts.features)
-    torch.testing.assert_close(logits, 10 * likeness - 10)
-    objective(model, batch, 0.5).backward()
-    bias = model.geometry.temperature.bias
-    assert bias is not None
-    assert bias.grad is not None
-    assert bias.grad.item() != 0
-    assert model.geometry.learned() == {"scale": pytest.approx(10), "bias": -10}

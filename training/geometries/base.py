@@ -50,9 +50,9 @@ class Geometry(nn.Module, ABC):
             return self.compare(self.index_vectors(query), self.index_vectors(gallery))
 
     def logits(self, query: Float[Tensor, "q n"], gallery: Float[Tensor, "g n"]) -> Float[Tensor, "q g"]:
-        """Similarity under the temperature, and its bias where there is one."""
+        """Similarity under the temperature."""
         scaled: Tensor = self.similarity(query, gallery) * self.temperature()
-        return scaled if self.temperature.bias is None else scaled + self.temperature.bias
+        return scaled
 
     def clamp(self) -> None:
         """Bring learned numbers back between their bounds; the loop calls it after every step."""
@@ -73,8 +73,7 @@ class Geometry(nn.Module, ABC):
 
     def learned(self) -> dict[str, float]:
         """The numbers that training has found, for logs and descriptions."""
-        bias = self.temperature.bias
-        return {"scale": self.temperature().item()} | ({} if bias is None else {"bias": bias.item()})
+        return {"scale": self.temperature().item()}
 
     def stated(self) -> dict[str, float | int]:
         """The numbers that a bundle states: those that were found, and those that its readers need."""

@@ -23,17 +23,12 @@ class Scale:
     scale_min: float = 1.0
     scale_max: float = 100.0
     scale_learned: bool = True
-    bias: float = 0.0  # what is added to the scaled similarity, learned from here; 0: nothing ever is
 
     def __post_init__(self) -> None:
         """A start beyond the bounds would be moved without a word."""
         if not 0 <= self.scale_min <= self.scale <= self.scale_max or self.scale == 0:
             bounds = f"{self.scale_min:g} and {self.scale_max:g}"
             raise MultifoldError(f"a scale between {bounds} can't start at {self.scale:g}")
-
-
-def learned_bias(start: Scale) -> nn.Parameter | None:
-    return nn.Parameter(torch.tensor(start.bias)) if start.bias else None
 
 
 class Temperature(nn.Module):
@@ -43,7 +38,6 @@ class Temperature(nn.Module):
         super().__init__()
         self.low, self.high = (log(bound) if bound else -inf for bound in (start.scale_min, start.scale_max))
         self.log_scale = nn.Parameter(torch.tensor(log(start.scale)), requires_grad=start.scale_learned)
-        self.bias = learned_bias(start)
 
     def forward(self) -> Float[Tensor, ""]:
         return bounded(self.log_scale, self.low, self.high).exp()
@@ -61,7 +55,6 @@ class RawTemperature(nn.Module):
         super().__init__()
         self.low, self.high = start.scale_min, start.scale_max
         self.raw_scale = nn.Parameter(torch.tensor(start.scale), requires_grad=start.scale_learned)
-        self.bias = learned_bias(start)
 
     def forward(self) -> Float[Tensor, ""]:
         return bounded(self.raw_scale, self.low, self.high)

@@ -25,7 +25,6 @@ class Loss:
     row_loss: RowLoss
     target: Target | None = None  # whose probabilities it learns from, besides the groups
     forward: float = 0.5  # the weight of rows -> columns; the rest is columns -> rows
-    needs_bias: bool = False  # of the logits: it is no softmax, which an offset would not change
 
     def __call__(
         self,
@@ -88,23 +87,15 @@ class Loss:
 LOSSES: dict[str, Loss] = {
     "infonce": Loss(pairs.infonce),
     "infonce_mask": Loss(pairs.infonce_mask),
+    "infonce_soft": Loss(pairs.infonce_soft, target="teacher"),
     "robust_xr": Loss(pairs.robust_xr, target="swapped"),
     "all_positives": Loss(multifold.all_positives),
-    "all_positives_inside": Loss(multifold.all_positives_inside),
     "soft": Loss(multifold.soft, target="teacher"),
     "hard": Loss(multifold.hard),
     "mfh": Loss(multifold.mfh, target="teacher"),
     "mfh_even": Loss(multifold.mfh_even, target="even"),
-    "sigmoid": Loss(multifold.sigmoid, needs_bias=True),
     "tricolo": Loss(pairs.infonce, forward=0.25),  # rows are views: text -> shape has the weight 0.75
 }
-for _name in ("infonce", "infonce_mask", "all_positives", "all_positives_inside", "sigmoid"):
-    _loss = LOSSES[_name]
-    LOSSES[f"{_name}_soft"] = replace(
-        _loss, row_loss=multifold.with_teacher(_loss.row_loss), target="teacher"
-    )
-    LOSSES[f"{_name}_even"] = replace(_loss, row_loss=multifold.with_even(_loss.row_loss), target="even")
-
 
 SHARES = ("alpha", "alpha_end", "most")  # parameters between 0 and 1
 

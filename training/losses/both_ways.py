@@ -77,8 +77,8 @@ def summarize_both(
     found = _BothWays.apply(logits, negatives, taught, there, back, places, back_places)
     own, others, everyone, mean, own_back, others_back, everyone_back, mean_back = found
     return (
-        LossRows(logits, row_groups, there, own, others, everyone, mean, progress),
-        LossRows(logits.T, column_groups, back, own_back, others_back, everyone_back, mean_back, progress),
+        LossRows(row_groups, there, own, others, everyone, mean, progress),
+        LossRows(column_groups, back, own_back, others_back, everyone_back, mean_back, progress),
     )
 
 

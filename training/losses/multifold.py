@@ -9,7 +9,7 @@ are counts over its positives, and one pass over the matrix gives every f: so a 
 weighted by its counts, whatever p is. In the limit of many draws the weights are equal.
 
 The soft term is the cross-entropy with the softmax of a teacher's logits over the whole row, nothing masked.
-The even losses need no teacher: their target is the same for all columns, and its weight fades.
+`mfh_even` needs no teacher: its target is the same for all columns, and its weight fades.
 A row without negatives has the hard loss 0. With ragged groups every row counts alike.
 """
 
@@ -18,10 +18,10 @@ from jaxtyping import Float, Int64, Shaped
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from training.losses.rows import LossRows, LossTerms, RowLoss
+from training.losses.rows import LossRows, LossTerms
 
 LIMIT = 0  # draws: as if there were infinitely many
-ALPHA = 0.6
+ALPHA = 0.6  # the weight of the hard term
 
 
 def hard(rows: LossRows, *, draws: int = LIMIT, per_positive: bool = True) -> LossTerms:
@@ -55,7 +55,7 @@ def soft(rows: LossRows) -> LossTerms:
 
 def mfh(rows: LossRows, *, alpha: float = ALPHA, draws: int = LIMIT, per_positive: bool = True) -> LossTerms:
     """The hybrid: `alpha` of the hard term and the rest of the soft one."""
-    return _mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha)
+    return mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha)
 
 
 def mfh_even(
@@ -67,7 +67,7 @@ def mfh_even(
     per_positive: bool = True,
 ) -> LossTerms:
     """The hybrid, its weight on the way from `alpha` to `alpha_end`."""
-    return _mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha_end)
+    return mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha_end)
 
 
 def all_positives(rows: LossRows) -> LossTerms:
@@ -76,39 +76,7 @@ def all_positives(rows: LossRows) -> LossTerms:
     return LossTerms(rows.everyone - (rows.own * valid).sum(1) / counts.clamp(min=1), counts > 0)
 
 
-def all_positives_inside(rows: LossRows) -> LossTerms:
-    """The same with the mean of the positives within the logarithm."""
-    _, valid, counts = rows.positives
-    own = rows.own.masked_fill(~valid, torch.finfo(rows.own.dtype).min)  # -inf would have no gradient
-    positive = own.logsumexp(1) - counts.clamp(min=1).to(own.dtype).log()
-    return LossTerms(rows.everyone - positive, counts > 0)
-
-
-def sigmoid(rows: LossRows) -> LossTerms:
-    """Each column on its own: log(1 + e^s) for all, less s for those of the row's own item."""
-    own = (rows.own * rows.positives.valid).sum(1)
-    return LossTerms(softplus(rows.logits).sum(1) - own, torch.ones_like(rows.groups, dtype=torch.bool))
-
-
-def with_teacher(right: RowLoss) -> RowLoss:
-    """Mixed with the soft term, at one weight."""
-
-    def mixed(rows: LossRows, *, alpha: float = ALPHA) -> LossTerms:
-        return _mixed(rows, right(rows), alpha, alpha)
-
-    return mixed
-
-
-def with_even(right: RowLoss) -> RowLoss:
-    """Mixed with the soft term, its weight on the way to none."""
-
-    def mixed(rows: LossRows, *, alpha: float = ALPHA, alpha_end: float = 1.0) -> LossTerms:
-        return _mixed(rows, right(rows), alpha, alpha_end)
-
-    return mixed
-
-
-def _mixed(rows: LossRows, right: LossTerms, start: float, end: float) -> LossTerms:
+def mixed(rows: LossRows, right: LossTerms, start: float, end: float) -> LossTerms:
     """With the soft term; the share of `right` moves from `start` to `end` as the training goes on."""
     alpha = start + (end - start) * rows.progress
     return LossTerms(alpha * right.loss + (1 - alpha) * soft(rows).loss, right.counted)

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from training.losses.multifold import ALPHA, mixed
 from training.losses.rows import LossRows, LossTerms
 
 
@@ -22,6 +23,11 @@ def infonce_mask(rows: LossRows) -> LossTerms:
     """Other columns of the same item are left out: neither partner nor negative."""
     partner, paired = partners(rows)
     return LossTerms(torch.logaddexp(partner, rows.others) - partner, paired)
+
+
+def infonce_soft(rows: LossRows, *, alpha: float = ALPHA) -> LossTerms:
+    """`alpha` of InfoNCE and the rest of the soft term."""
+    return mixed(rows, infonce(rows), alpha, alpha)
 
 
 def robust_xr(rows: LossRows, *, most: float = 0.5) -> LossTerms:

@@ -33,7 +33,6 @@ class RowPositives(NamedTuple):
 class LossRows:
     """One direction of a batch, row by row."""
 
-    logits: Logits
     groups: Rows
     positives: RowPositives
     own: Float[Tensor, "r n"]  # filled up like the positives
@@ -80,7 +79,7 @@ def summarize_rows(
     """A direction from its logits, and from the probabilities that a teacher gives each row's columns."""
     positives = find_positives(row_groups, column_groups)
     own, others, everyone, taught = _Summary.apply(logits, positives.columns, positives.valid, target)
-    return LossRows(logits, row_groups, positives, own, others, everyone, taught, progress, among)
+    return LossRows(row_groups, positives, own, others, everyone, taught, progress, among)
 
 
 def find_positives(row_groups: Rows, column_groups: Columns) -> RowPositives:

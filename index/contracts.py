@@ -1,9 +1,11 @@
 """The interfaces of spaces and engines, the place of a collection, and the plan of an index."""
 
-from collections.abc import Iterator
+import logging
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float32, Int64
@@ -12,7 +14,8 @@ from multifold.errors import MultifoldError
 from multifold.types import Aspect, Features, Metric, Vector, Vectors
 from multifold.types import Device as Device
 from multifold.types import Memory as Memory
-from multifold.types import Stored as Stored
+
+log = logging.getLogger(__name__)
 
 Ids: TypeAlias = Int64[np.ndarray, " _"]
 PairedIds: TypeAlias = Int64[np.ndarray, " b"]  # one id for each of b vectors
@@ -125,8 +128,6 @@ DEVICES: tuple[Device, ...] = ("cpu", "gpu", "auto")
 
 MEMORIES: tuple[Memory, ...] = ("auto", "resident", "codes")
 
-STORED: tuple[Stored, ...] = ("float32", "float16")
-
 FLAT = "Flat"
 AUTO = "auto"
 CODES = "codes"
@@ -147,15 +148,13 @@ class IndexPlanError(MultifoldError):
 class IndexPlan:
     """Type, device, recall and memory that are asked for; when rows are sealed, and when flat is enough."""
 
-    # auto, exact, milvus or milvus,TYPE, or a FAISS factory string, where {cells} grows with rows; one that
-    # begins with first64, reads the first 64 numbers of vectors, and whole vectors are scored
+    # auto, exact, milvus or milvus,TYPE, or a FAISS factory string, where {cells} grows with rows
     type: str = AUTO
     device: Device = "auto"
     recall: float = 0.99
     seal_at: int = 8_192  # fresh rows that are worth a segment
     flat_below: int = 16_384  # rows that `auto` leaves flat
     memory: Memory = "auto"  # of sealed rows: everything, or `codes` alone, with the vectors in a file
-    stored: Stored = "float32"  # the numbers of vectors, as they are scored and written to files
 
     def __post_init__(self) -> None:
         if self.device not in DEVICES:
@@ -164,15 +163,13 @@ class IndexPlan:
             raise IndexPlanError(f"The target recall must lie above 0 and up to 1, not at {self.recall}.")
         if self.memory not in MEMORIES:
             raise IndexPlanError(f"The memory must be one of {', '.join(MEMORIES)}, not {self.memory!r}.")
-        if self.stored not in STORED:
-            raise IndexPlanError(f"Vectors are stored as {' or '.join(STORED)}, not as {self.stored!r}.")
         if self.milvus_type not in (None, *MILVUS_TYPES):
             types = ", ".join(MILVUS_TYPES)
             raise IndexPlanError(f"An index in Milvus is one of {types}, not {self.milvus_type!r}.")
 
     def __str__(self) -> str:
         """For people."""
-        return f"{self.type}, recall {self.recall}, memory {self.memory}, {self.stored}"
+        return f"{self.type}, recall {self.recall}, memory {self.memory}"
 
     @property
     def in_milvus(self) -> bool:
@@ -191,6 +188,19 @@ class IndexPlan:
         chosen = GPU_LADDER if gpu else CODES_LADDER if codes else CPU_LADDER
         types = chosen if self.type == AUTO else (self.type, FLAT)
         return tuple(name.replace("{cells}", str(cell_count(rows))) for name in types)
+
+
+def stored_plan(raw: Mapping[str, Any]) -> IndexPlan:
+    """The plan that a collection or a job has stored.
+
+    An index that is not built any more (float16 rows, the first numbers of vectors) is built as the nearest
+    one that is: an index is derived from the store.
+    """
+    wanted = {**raw, "type": re.sub(r"^first\d+,", "", raw.get("type", AUTO))}
+    wanted.pop("stored", None)
+    if wanted["type"] != raw.get("type", AUTO) or raw.get("stored", "float32") != "float32":
+        log.warning("an index as it was asked for is not built any more: it becomes %s", wanted["type"])
+    return IndexPlan(**wanted)
 
 
 def cell_count(rows: int) -> int:

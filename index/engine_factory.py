@@ -31,12 +31,6 @@ def check_plan(plan: IndexPlan, space: Space) -> None:
     """Refuse an index that cannot be built, before there are rows."""
     if plan.type != EXACT and not plan.in_milvus:
         check_types(plan, space.dim, on_gpu=faiss_library.uses_gpu(plan.device))
-    elif plan.stored != "float32":
-        raise IndexPlanError(f"An index of the type {plan.type} stores float32 only, not {plan.stored}.")
-    if plan.stored != "float32" and space.query_signs is not None:
-        raise IndexPlanError(
-            f"{plan.stored} is not exact enough for scores with signs, which are differences."
-        )
 
 
 MEMORY_SHARE = 4  # vectors beyond a quarter of the memory are kept in files

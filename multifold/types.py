@@ -33,7 +33,6 @@ ConfidenceBasis: TypeAlias = Literal[
 FolderState: TypeAlias = Literal["naming", "comparing", "encoding", "watching", "waiting"]
 Device: TypeAlias = Literal["cpu", "gpu", "auto"]  # of an index
 Memory: TypeAlias = Literal["auto", "resident", "codes"]  # what of the sealed rows of an index is in memory
-Stored: TypeAlias = Literal["float32", "float16"]  # the numbers of vectors
 JobState: TypeAlias = Literal["queued", "running", "done", "failed", "cancelled"]
 ExplanationMethod: TypeAlias = Literal["points", "grad-cam", "occlusion"]
 

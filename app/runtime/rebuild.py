@@ -21,7 +21,7 @@ from app.ingest.pipeline import Encoded
 from app.ingest.sources import ItemSource
 from app.operations import probes
 from app.runtime.runtime import CollectionRuntime, Runtime
-from index.contracts import IndexPlan
+from index.contracts import stored_plan
 from index.jobs import JobProgress, JobRecord
 from index.store.blobs import BlobKey
 from index.store.feedback import Judgement
@@ -213,7 +213,7 @@ async def run_reindex(runtime: Runtime, job: JobRecord, progress: JobProgress) -
 
     progress.total = sum((await run_in_threadpool(collection.observations)).values())
     try:
-        reports = await run_in_threadpool(partial(collection.reindex, IndexPlan(**job.spec), on_progress))
+        reports = await run_in_threadpool(partial(collection.reindex, stored_plan(job.spec), on_progress))
     finally:
         over.set()
     sealed = {" ".join(key): [str(report) for report in segments] for key, segments in reports.items()}

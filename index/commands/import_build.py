@@ -20,7 +20,7 @@ from index.commands.common import (
     space_of,
 )
 from index.commands.inspect_collection import print_reports
-from index.contracts import AUTO, DEVICES, MEMORIES, STORED, CollectionLocation, IndexPlan, Space
+from index.contracts import AUTO, DEVICES, MEMORIES, CollectionLocation, IndexPlan, Space
 from index.embedding_files import EmbeddingRows, ImportFileError, read_embeddings
 from index.engines.saved_engines import is_saved
 from index.plain_space import PLAIN_METRICS, PlainSpace
@@ -141,7 +141,7 @@ def _space(args: argparse.Namespace, embeddings: EmbeddingRows) -> ProbedSpace:
 
 def build(args: argparse.Namespace) -> int:
     """Build the index to a type and recall, which the collection asks for from then on."""
-    plan = IndexPlan(args.type, args.device, args.recall, memory=args.memory, stored=args.stored)
+    plan = IndexPlan(args.type, args.device, args.recall, memory=args.memory)
     print(f"building the index of {args.place.shown}: {plan.type} at recall {plan.recall}", flush=True)
     with open_collection(args, plan=plan) as collection:
         reports = collection.settle()
@@ -164,7 +164,6 @@ def _build_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recall", type=float, default=IndexPlan().recall)
     parser.add_argument("--device", choices=DEVICES, default="auto")
     parser.add_argument("--memory", choices=MEMORIES, default="auto", help="codes: vectors stay in files")
-    parser.add_argument("--stored", choices=STORED, default="float32", help="the numbers of vectors")
     add_bundle(parser)
 
 

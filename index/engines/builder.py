@@ -16,7 +16,7 @@ from index.contracts import FLAT, EngineKey, Ids, IndexEngine, IndexPlan, Space
 from index.engines import faiss_library, index_build
 from index.engines.exact_engine import RowView
 from index.engines.faiss_index import FLOAT_BYTES, ID_BYTES, BuildStopped, FaissIndex, IndexStart
-from index.engines.faiss_library import faiss, reduction_for, split_cut
+from index.engines.faiss_library import faiss, reduction_for
 from index.engines.segments import UNBUILT, RejectedType, Segment, SegmentReport
 from index.engines.tuning import ProbeTruth, probe_truths, secure_setting, tune_setting, unlike_queries
 from multifold.scores import apply_signs
@@ -147,11 +147,9 @@ class SegmentBuilder:
     ) -> FaissIndex:
         """An index of this type with settings for every limit, which may miss the target."""
         rows = truths[0][0].rows
-        dim = rows.vectors.shape[1]
-        read, inner = split_cut(name, dim)
-        reduced = reduction_for(self.metric, read, rows.lengths, cut=read < dim)
-        ann = index_build.build_index(inner, rows, reduced, on_gpu=on_gpu, stopped=self.stopped)
-        return self._tuned(replace(ann, type=name), truths, most)
+        reduced = reduction_for(self.metric, rows.vectors.shape[1], rows.lengths)
+        ann = index_build.build_index(name, rows, reduced, on_gpu=on_gpu, stopped=self.stopped)
+        return self._tuned(ann, truths, most)
 
     def _tuned(
         self,

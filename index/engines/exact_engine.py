@@ -107,7 +107,7 @@ class RowView:
     """Ids rise with position, so a tie that goes to the first position goes to the smallest id."""
 
     ids: Int64[np.ndarray, " g"]
-    vectors: row_file.StoredVectors  # of half the numbers only in a file
+    vectors: Float32[np.ndarray, "g d"]
     lengths: Float32[np.ndarray, " g"]
     alive: Bool[np.ndarray, " g"] | None = None  # None: all of them
     file: row_file.VectorFile | None = None  # that the vectors are in, if they are not in memory
@@ -163,7 +163,7 @@ class RowView:
             return self.vectors[places]
         rows = np.arange(*places.indices(len(self.ids))) if isinstance(places, slice) else places
         with self.file.reading(rows):
-            return np.array(self.vectors[places], np.float32)
+            return np.array(self.vectors[places])
 
     def without(self, ids: Ids) -> "RowView":
         """The view after these ids were removed; this one stays as it is."""

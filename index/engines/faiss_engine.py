@@ -26,7 +26,7 @@ from index.engines.builder import MOST_PROBES, SegmentBuilder
 from index.engines.exact_engine import ExactEngine, RowView, join_rows, refuse_known, sort_unique
 from index.engines.faiss_index import BuildStopped, IndexStart, check_types
 from index.engines.faiss_library import faiss
-from index.engines.row_file import ReadCount, as_float16
+from index.engines.row_file import ReadCount
 from index.engines.saved_engines import SegmentFiles, SpooledRows
 from index.engines.segments import Segment, SegmentReport, segments_to_merge
 from index.engines.served_queries import Scores, ServedQueries
@@ -133,7 +133,7 @@ class FaissEngine:
         self._on_gpu = on_gpu = faiss_library.uses_gpu(self._plan.device)
         check_types(self._plan, dim, on_gpu=on_gpu)
         self._apart = apart or (lambda: self._plan.memory == CODES)  # whether vectors are kept in files now
-        self._files = SegmentFiles(metric, dim, self._plan.device, home, self._plan.stored)
+        self._files = SegmentFiles(metric, dim, self._plan.device, home)
         self._closing = threading.Event()
         cores, stopped = openmp_threads(), self._closing.is_set
         self._ask = ask
@@ -150,8 +150,6 @@ class FaissEngine:
 
     def add(self, ids: PairedIds, vectors: Vectors) -> None:
         """Add rows; an id that is already there is an error, and nothing is added."""
-        if self._plan.stored != "float32":
-            vectors = as_float16(vectors)
         with self._changing:
             refuse_known(np.sort(ids), *(part.rows for part in self.parts))
             if self._spool or (self._filling and self._goes_to_file(self.count())):

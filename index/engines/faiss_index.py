@@ -345,8 +345,7 @@ def check_types(plan: IndexPlan, dim: int, *, on_gpu: bool) -> None:
         if name == faiss_library.CAGRA and not on_gpu:
             raise IndexPlanError("CAGRA lives on a GPU: ask for the device gpu, or for an HNSW type.")
         if name != faiss_library.CAGRA:
-            read, inner = faiss_library.split_cut(name, dim)
-            empty_index(inner, L2Reduction(read, None, lifted=False).width)
+            empty_index(name, L2Reduction(dim, None, lifted=False).width)
 
 
 def _check_sizes(type: str) -> None:  # noqa: A002

@@ -10,12 +10,8 @@ Graphs and cells work on L2. -‖q̂ - ĝ‖² ranks the rows as the index score
 
 For the inner product q̂ is brought to the length M, which changes no ranking and keeps float32 exact enough.
 Zeros fill both up to a multiple of 16, for which the vector units of every type are fastest.
-
-A type that begins with `first64,` reads the first 64 numbers of vectors only. These differ in length, so for
-the inner product they are lifted. Distances then are of whole vectors, which is what is known of a row.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -165,7 +161,7 @@ ReducedVectors = Float32[np.ndarray, "b w"]
 class L2Reduction:
     """How vectors of one segment become vectors for L2."""
 
-    dim: int  # numbers of a vector that are read, the first
+    dim: int
     reach: float | None  # M, the length that all queries are brought to; None: queries stay as they are
     lifted: bool  # whether rows get √(M² - ‖g‖²) appended
 
@@ -187,8 +183,7 @@ class L2Reduction:
         """Rows no longer than the reach, reduced."""
         reduced = self._padded(vectors)
         if self.lifted and self.reach is not None:
-            own = vectors[:, : self.dim]
-            squares = np.einsum("bd,bd->b", own, own, dtype=np.float64)
+            squares = np.einsum("bd,bd->b", vectors, vectors, dtype=np.float64)
             reduced[:, self.dim] = np.sqrt(np.maximum(self.reach**2 - squares, 0))
         return reduced
 
@@ -196,7 +191,6 @@ class L2Reduction:
         """What queries are multiplied by to reach as far as rows; None leaves them as they are."""
         if self.reach is None:
             return None
-        queries = queries[:, : self.dim]
         own = np.sqrt(np.einsum("bd,bd->b", queries, queries))
         return np.asarray(np.float32(self.reach) / np.maximum(own, TINIEST))
 
@@ -206,7 +200,6 @@ class L2Reduction:
 
     def scaled(self, vectors: Vectors, factors: Float32[np.ndarray, " b"] | None) -> ReducedVectors:
         """Queries, reduced by these factors."""
-        vectors = vectors[:, : self.dim]
         if factors is not None:
             vectors = vectors * factors[:, None]
         return vectors if self.width == self.dim else self._padded(vectors)
@@ -221,28 +214,16 @@ class L2Reduction:
 
     def _padded(self, vectors: Vectors) -> ReducedVectors:
         reduced = np.zeros((len(vectors), self.width), np.float32)
-        reduced[:, : self.dim] = vectors[:, : self.dim]
+        reduced[:, : self.dim] = vectors
         return reduced
 
 
-def reduction_for(
-    metric: Metric, dim: int, gallery_lengths: Float32[np.ndarray, " g"], *, cut: bool = False
-) -> L2Reduction:
-    """The reduction that these rows need; `cut` if `dim` is not all of their numbers."""
+def reduction_for(metric: Metric, dim: int, gallery_lengths: Float32[np.ndarray, " g"]) -> L2Reduction:
+    """The reduction that these rows need."""
     if metric == "l2":
         return L2Reduction(dim, None, lifted=False)
     longest, shortest = _span(gallery_lengths)
-    return L2Reduction(dim, longest or 1.0, lifted=cut or longest - shortest > EVEN * longest)
-
-
-def split_cut(type: str, dim: int) -> tuple[int, str]:  # noqa: A002
-    """How many numbers of vectors an index of this type reads, and the type of an index of so many."""
-    found = re.fullmatch(r"first(\d+),(.+)", type)
-    if found is None:
-        return dim, type
-    if not 0 < int(found[1]) < dim:
-        raise IndexPlanError(f"The index {type!r} reads the first {found[1]} numbers of vectors of {dim}.")
-    return int(found[1]), found[2]
+    return L2Reduction(dim, longest or 1.0, lifted=longest - shortest > EVEN * longest)
 
 
 def _span(gallery_lengths: Float32[np.ndarray, " g"]) -> tuple[float, float]:

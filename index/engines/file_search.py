@@ -61,12 +61,8 @@ def scores_at(
     step = max(1, BLOCK_ROWS // max(1, places.shape[1]))
     for start in range(0, len(queries), step):
         some = slice(start, start + step)
-        gallery, where = view.vectors, places[some]
-        with view.reading(where):
-            if gallery.dtype != np.float32:
-                gallery = gallery[where.reshape(-1)].astype(np.float32)
-                where = np.arange(where.size).reshape(where.shape)
-            scores[some] = exact_scores_at(metric, queries[some], gallery, where)
+        with view.reading(places[some]):
+            scores[some] = exact_scores_at(metric, queries[some], view.vectors, places[some])
     return scores
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float16, Float32, Int64, UInt32
+from jaxtyping import Bool, Float32, Int64, UInt32
 
 from index.contracts import IndexEngineError, PairedIds, RowsLostError
 from multifold.durable import replace_file
@@ -30,7 +30,7 @@ from multifold.types import Metric, Vectors
 Header: TypeAlias = dict[str, Any]
 DIGEST = hashlib.sha256().digest_size
 ALIGNED = 64
-IDS, FLOATS, HALVES, BYTES, SUMS = "<i8", "<f4", "<f2", "u1", "<u4"
+IDS, FLOATS, BYTES, SUMS = "<i8", "<f4", "u1", "<u4"
 Emit: TypeAlias = Callable[[Any], object]  # takes some bytes
 StreamedBytes: TypeAlias = Callable[[Emit], None]  # too many to hold at once; gives the same each time
 
@@ -104,7 +104,6 @@ def _mapped(path: Path) -> memoryview:
 
 
 RowSums: TypeAlias = UInt32[np.ndarray, " g"]
-StoredVectors: TypeAlias = Float32[np.ndarray, "g d"] | Float16[np.ndarray, "g d"]
 NEAR = 4  # pages between two rows that are read together
 EVICTED = 4  # waits for the disk, in one read, of rows that were read before: memory had no room for them
 FLUSHED = 1 << 26  # bytes that are written before the disk has to have them: till then they take memory
@@ -113,20 +112,11 @@ AVERAGED = 64  # reads, about, that `waiting` is a mean of
 ODD = 0x9E3779B1  # which a number is weighted with, so that every change of one changes the sum
 
 
-def as_float16(vectors: Vectors) -> Vectors:
-    """The vectors with numbers as float16 holds them: so a row scores the same before it is sealed."""
-    with np.errstate(over="ignore"):
-        halves = vectors.astype(np.float16)
-    if np.isinf(halves).any():
-        raise IndexEngineError("float16 holds numbers up to 65,504 only: store these vectors as float32")
-    return halves.astype(np.float32)
-
-
-def write_vectors(out: BinaryIO, blocks: Iterable[Vectors], kind: str = FLOATS) -> RowSums:
-    """Write blocks of vectors as numbers of a kind; returns the sum of each row."""
+def write_vectors(out: BinaryIO, blocks: Iterable[Vectors]) -> RowSums:
+    """Write blocks of vectors; returns the sum of each row."""
     sums = [np.empty(0, np.uint32)]
     for block in blocks:
-        little = np.ascontiguousarray(block, kind)
+        little = np.ascontiguousarray(block, FLOATS)
         before = out.tell()
         out.write(little.reshape(-1).view(np.uint8).data)
         if before // FLUSHED < out.tell() // FLUSHED:
@@ -136,9 +126,9 @@ def write_vectors(out: BinaryIO, blocks: Iterable[Vectors], kind: str = FLOATS) 
     return np.concatenate(sums)
 
 
-def row_sums(vectors: StoredVectors) -> RowSums:
+def row_sums(vectors: Vectors) -> RowSums:
     """A sum of the bits of each row, in which every place has a weight of its own."""
-    words = np.ascontiguousarray(vectors).view(f"<u{vectors.itemsize}")
+    words = np.ascontiguousarray(vectors).view(SUMS)
     weights = (2 * np.arange(words.shape[1], dtype=np.uint64) + 1) * ODD
     return np.asarray(words @ weights.astype(np.uint32))  # modulo 2³²
 
@@ -168,7 +158,7 @@ class VectorFile:
 
     path: Path | None  # None: a file without a name, which ends with the process
     data: mmap.mmap
-    vectors: StoredVectors
+    vectors: Vectors
     sums: RowSums
     count: ReadCount
     seen: Bool[np.ndarray, " g"]  # rows that were read and compared with their sums
@@ -212,17 +202,15 @@ class VectorFile:
             self.data.madvise(mmap.MADV_WILLNEED, start, min(end, len(self.data)) - start)
 
 
-def open_vectors(
-    file: BinaryIO, path: Path | None, dim: int, sums: RowSums, count: ReadCount, kind: str = FLOATS
-) -> VectorFile:
+def open_vectors(file: BinaryIO, path: Path | None, dim: int, sums: RowSums, count: ReadCount) -> VectorFile:
     """The vectors of a file that `write_vectors` wrote, of which nothing is read yet."""
     size = file.seek(0, 2)
-    if size != np.dtype(kind).itemsize * dim * len(sums):
+    if size != np.dtype(FLOATS).itemsize * dim * len(sums):
         raise IndexEngineError(f"{path} holds {size} bytes, not {len(sums)} vectors of {dim}")
     data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     if hasattr(data, "madvise"):
         data.madvise(mmap.MADV_RANDOM)  # no more than what is asked for
-    vectors = np.frombuffer(data, kind).reshape(-1, dim)
+    vectors = np.frombuffer(data, FLOATS).reshape(-1, dim)
     return VectorFile(path, data, vectors, sums, count, np.zeros(len(sums), np.bool_))
 
 

@@ -29,7 +29,6 @@ from index.contracts import (
     IndexEngineError,
     IndexPlan,
     PairedIds,
-    Stored,
 )
 from index.engines import faiss_library, segments
 from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows, lengths
@@ -38,7 +37,6 @@ from index.engines.faiss_library import Index, L2Reduction
 from index.engines.row_file import (
     BYTES,
     FLOATS,
-    HALVES,
     IDS,
     SUMS,
     Emit,
@@ -105,9 +103,9 @@ def write_segment(path: Path, metric: Metric, part: Segment) -> None:
         if file.path is None or not _linked(file.path, beside):
             with replace_file(beside) as out:
                 blocks = (vectors[start : start + BLOCK_ROWS] for start in _starts(len(ids)))
-                write_vectors(out, blocks, vectors.dtype.str)
-        none, kind = np.empty((0, vectors.shape[1]), np.float32), vectors.dtype.str
-        write_rows(path, metric, ids, none, sizes, index, file.sums, apart=True, numbers=kind, **header)
+                write_vectors(out, blocks)
+        none = np.empty((0, vectors.shape[1]), np.float32)
+        write_rows(path, metric, ids, none, sizes, index, file.sums, apart=True, **header)
 
 
 def _give_index(index: Index | None, emit: Emit) -> None:
@@ -118,8 +116,8 @@ def _give_index(index: Index | None, emit: Emit) -> None:
 class SpooledRows:
     """Rows that are filled in: their vectors go to a file as they come, and the rest stays in memory."""
 
-    def __init__(self, path: Path | None, dim: int, count: ReadCount, kind: str) -> None:
-        self._path, self._dim, self._count, self._kind = path, dim, count, kind
+    def __init__(self, path: Path | None, dim: int, count: ReadCount) -> None:
+        self._path, self._dim, self._count = path, dim, count
         self._file = tempfile.TemporaryFile() if path is None else open(path, "w+b")  # noqa: SIM115
         self._ids, self._lengths, self._sums = list[PairedIds](), list[np.ndarray](), list[np.ndarray]()
 
@@ -128,7 +126,7 @@ class SpooledRows:
         last = self._ids[-1][-1:] if self._ids else ids[:0]
         if not (np.diff(ids, prepend=last) > 0).all():
             raise IndexEngineError("rows that are filled in need rising ids: each once, in order")
-        self._sums.append(write_vectors(self._file, [vectors], self._kind))
+        self._sums.append(write_vectors(self._file, [vectors]))
         self._ids.append(ids)
         self._lengths.append(lengths(vectors))
 
@@ -138,24 +136,24 @@ class SpooledRows:
         os.fsync(self._file.fileno())
         ids, sizes, sums = map(np.concatenate, (self._ids, self._lengths, self._sums))
         with self._file as file:
-            held = open_vectors(file, self._path, self._dim, sums, self._count, self._kind)
+            held = open_vectors(file, self._path, self._dim, sums, self._count)
         return RowView(ids, held.vectors, sizes, file=held)
 
 
 class SegmentFiles:
     """Writes and reads the parts of one engine; `home` is the folder of sealed parts."""
 
-    def __init__(
-        self, metric: Metric, dim: int, device: Device, home: Path | None, stored: Stored = "float32"
-    ) -> None:
-        self._metric, self._dim, self._device, self._home = metric, dim, device, home
-        self._kind = FLOATS if stored == "float32" else HALVES
+    def __init__(self, metric: Metric, dim: int, device: Device, home: Path | None) -> None:
+        self._metric = metric
+        self._dim = dim
+        self._device = device
+        self._home = home
         self._files = WeakKeyDictionary[SegmentReport, Path]()  # of the part that a report is about
         self.count = ReadCount()
 
     def spool(self) -> SpooledRows:
         """Rows to fill in, in a new file."""
-        return SpooledRows(self._new_vectors(), self._dim, self.count, self._kind)
+        return SpooledRows(self._new_vectors(), self._dim, self.count)
 
     def _new_vectors(self) -> Path | None:
         if self._home is None:
@@ -174,13 +172,13 @@ class SegmentFiles:
         path = self._new_vectors()
         if path is None:
             with tempfile.TemporaryFile() as out:
-                sums = write_vectors(out, order.blocks(), self._kind)
+                sums = write_vectors(out, order.blocks())
                 out.flush()
-                return order.view(open_vectors(out, None, self._dim, sums, self.count, self._kind))
+                return order.view(open_vectors(out, None, self._dim, sums, self.count))
         with replace_file(path) as out:
-            sums = write_vectors(out, order.blocks(), self._kind)
+            sums = write_vectors(out, order.blocks())
         with open(path, "rb") as file:
-            return order.view(open_vectors(file, path, self._dim, sums, self.count, self._kind))
+            return order.view(open_vectors(file, path, self._dim, sums, self.count))
 
     def keep(self, part: Segment) -> Segment:
         """A sealed part as written at home, memory-mapped; without a home it stays as it is."""
@@ -241,8 +239,7 @@ class SegmentFiles:
             ids, sizes, apart = (np.array(array) for array in (ids, sizes, *sums))  # all that stays in memory
             beside = path.with_suffix(VECTORS)
             with open(beside, "rb") as vectors_file:
-                kind = header.get("numbers", FLOATS)
-                file = open_vectors(vectors_file, beside, self._dim, apart, self.count, kind)
+                file = open_vectors(vectors_file, beside, self._dim, apart, self.count)
             rows = RowView(ids, file.vectors, sizes, file=file)
         found = None if ann is None else _read_index(ann, index, rows, self._device)
         return Segment(rows, found, segments.report_from_json(header["report"]))
@@ -318,8 +315,6 @@ class SavedEngines:
         wanted = asdict(plan)
         if plan.memory == AUTO:  # what is saved fits wherever it was kept
             del wanted["memory"]
-        if plan.stored == "float32":  # which earlier versions did not name
-            del wanted["stored"]
         self._stamp = {"format": FORMAT, "vector_id": vector_id, "plan": wanted, "session": session}
         self._fits = {**self._stamp, "session": former}
 

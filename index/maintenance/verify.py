@@ -8,7 +8,6 @@ import numpy as np
 
 from index.contracts import EngineKey, IndexEngine, IndexPlan, Space
 from index.engines.exact_engine import lengths
-from index.engines.row_file import as_float16
 from index.maintenance.snapshot import named_blob_keys
 from index.search.engine_set import BATCH, NEVER
 from index.store.blobs import BlobError, Blobs
@@ -124,7 +123,7 @@ def find_index_problems(
 ) -> Iterator[str]:
     """One sentence for each index that is not what the store of this moment makes of it."""
     direction = np.random.default_rng().standard_normal(space.dim) / space.dim**0.5
-    expected = _expected(store, space, plan, direction)
+    expected = _expected(store, space, direction)
     for segment in sorted(expected.keys() | engines.keys()):
         wanted, stored = expected.get(segment, RowFingerprints(direction)), RowFingerprints(direction)
         engine = engines.get(segment)
@@ -137,15 +136,13 @@ def find_index_problems(
             yield f"The index of {' '.join(segment)} rows {problem}."
 
 
-def _expected(
-    store: Store, space: Space, plan: IndexPlan, direction: np.ndarray
-) -> dict[EngineKey, RowFingerprints]:
+def _expected(store: Store, space: Space, direction: np.ndarray) -> dict[EngineKey, RowFingerprints]:
     fingerprints: dict[EngineKey, RowFingerprints] = {}
     with store.moment() as now:
         for batch in ChangesSince(now, NEVER, BATCH).batches():
             for new in derive_usable_rows(batch, space):
                 marks = fingerprints.setdefault(new.segment, RowFingerprints(direction))
-                marks.add(new.rows, new.vectors if plan.stored == "float32" else as_float16(new.vectors))
+                marks.add(new.rows, new.vectors)
     return fingerprints
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from index.contracts import IndexPlan
+from index.contracts import IndexPlan, stored_plan
 from index.store import browse, item_rows, metadata
 from index.store.blobs import Blobs, FolderBlobs
 from index.store.database import UNSTORABLE, Database, SQLite, StoreError, insert_rows, is_storable
@@ -139,7 +139,7 @@ class Store:
         with self.moment() as now:
             plan = metadata.read_note(now, PLAN)
         with _damage_in_words(self._database.name):
-            return None if plan is None else IndexPlan(**json.loads(plan))
+            return None if plan is None else stored_plan(json.loads(plan))
 
     def ask_for(self, plan: IndexPlan) -> None:
         """From now on this collection asks for such an index, in every process that opens it."""

@@ -5,7 +5,7 @@ from typing import Any
 from multifold.client.calls import Call, ask, path_segment
 from multifold.client.methods import service_method, takes_fields
 from multifold.client.transport import ServiceAddress
-from multifold.types import Device, Memory, Stored
+from multifold.types import Device, Memory
 from multifold.wire import administration as wire
 
 
@@ -22,11 +22,10 @@ class AdminMethods(ServiceAddress):
         device: Device = "auto",
         recall: float | None = None,
         memory: Memory | None = None,
-        stored: Stored | None = None,
     ) -> Call[wire.CollectionStatus]:
-        """Make an empty collection. Without `index`, `recall`, `memory` and `stored` it chooses its index."""
-        asked = any(one is not None for one in (index, recall, memory, stored))
-        plan = _index(index, device, recall, memory, stored) if asked else None
+        """Make an empty collection. Without `index`, `recall` and `memory` it chooses its index."""
+        asked = any(one is not None for one in (index, recall, memory))
+        plan = _index(index, device, recall, memory) if asked else None
         body = wire.CollectionBody(name, bundle, plan)
         return ask(wire.CollectionStatus, "POST", "/v1/collections", body)
 
@@ -44,11 +43,10 @@ class AdminMethods(ServiceAddress):
         device: Device = "auto",
         recall: float | None = None,
         memory: Memory | None = None,
-        stored: Stored | None = None,
     ) -> Call[wire.JobStatus]:
         """Build another index of a collection; nothing is encoded again, and searches go on meanwhile."""
         path = f"/v1/collections/{path_segment(name)}/reindex"
-        body = _index(index, device, recall, memory, stored)
+        body = _index(index, device, recall, memory)
         return ask(wire.JobAnswer, "POST", path, body).then(lambda answer: answer.job)
 
     @service_method
@@ -137,13 +135,7 @@ class AdminMethods(ServiceAddress):
         return Call("GET", "/metrics", lambda response: response.text)
 
 
-def _index(
-    type: str | None,
-    device: Device,
-    recall: float | None,
-    memory: Memory | None,
-    stored: Stored | None,
-) -> wire.IndexBody:
+def _index(type: str | None, device: Device, recall: float | None, memory: Memory | None) -> wire.IndexBody:
     """An index with what is given, and else as it is by default."""
-    given: dict[str, Any] = {"type": type, "recall": recall, "memory": memory, "stored": stored}
+    given: dict[str, Any] = {"type": type, "recall": recall, "memory": memory}
     return wire.IndexBody(device=device, **{name: one for name, one in given.items() if one is not None})

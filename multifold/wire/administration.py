@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from multifold.types import Device, FolderState, JobState, Kind, Memory, Stored
+from multifold.types import Device, FolderState, JobState, Kind, Memory
 from multifold.wire.messages import Answer, Body, described
 
 
@@ -11,14 +11,13 @@ class IndexBody(Body, example={"type": "auto", "recall": 0.95}):
     """The index that a collection asks for."""
 
     type: str = described(
-        "auto, exact, milvus or milvus,TYPE, or a FAISS factory string, perhaps after firstN,",
+        "auto, exact, milvus or milvus,TYPE, or a FAISS factory string",
         default="auto",
         max_length=64,
     )
     device: Device = "auto"
     recall: float = described("target, measured when the index is built", default=0.99, gt=0, le=1)
     memory: Memory = described("all of it (resident), or codes with vectors in files", default="auto")
-    stored: Stored = described("the numbers of vectors, as they are scored and in files", default="float32")
 
 
 class CollectionBody(Body, example={"name": "shoes"}):
@@ -57,7 +56,6 @@ class IndexSettings(Answer):
     device: str
     recall: float = described("target, measured when the index is built")
     memory: str = described("auto, resident, or codes: vectors are read from files")
-    stored: str = described("float32 or float16: the numbers of vectors")
 
 
 class CollectionStatus(Answer, kw_only=True):

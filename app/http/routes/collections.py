@@ -189,6 +189,6 @@ def _status(service: CollectionService, listing: CollectionListing) -> Collectio
         items=collection.count(),
         observations=dict(collection.observations()),
         version=collection.version,
-        index=wire.IndexSettings(plan.type, plan.device, plan.recall, plan.memory, plan.stored),
+        index=wire.IndexSettings(plan.type, plan.device, plan.recall, plan.memory),
         trouble=None,
     )

@@ -72,15 +72,12 @@ def client(mall: House) -> Iterator[Client]:
 def test_a_collection_says_what_its_index_keeps_in_memory(client: Client, mall: House) -> None:
     made = [client.create_collection(name, memory=name) for name in ("codes", "resident")]
     assert [one.index and one.index.memory for one in made] == ["codes", "resident"]
-    for field, value in (("memory", "disk"), ("stored", "float8")):
-        body = {"name": "wrong", "index": {field: value}}
-        refused(mall.client.post("/v1/collections", json=body), 422, "bad_request", field)
-    job = client.reindex("codes", memory="resident", stored="float16")
+    body = {"name": "wrong", "index": {"memory": "disk"}}
+    refused(mall.client.post("/v1/collections", json=body), 422, "bad_request", "memory")
+    job = client.reindex("codes", memory="resident")
     assert client.wait(job.id, 0.05).state == "done"
     (told,) = [one.index for one in client.collections() if one.name == "codes" and one.index]
-    assert (told.memory, told.stored) == ("resident", "float16")
-    with pytest.raises(ServiceError, match="float32 only"):
-        client.reindex("codes", index="exact", stored="float16")
+    assert told.memory == "resident"
 
 
 def test_an_index_that_is_not_described_is_that_of_a_new_collection() -> None:
@@ -233,7 +230,7 @@ def test_collections_are_there_after_a_restart(
         assert client.collection("main").get("a").id == "a"
         told = shop.client.get("/v1/collections/mine").json()
         chosen = {"type": "exact", "device": "auto", "recall": 0.5}
-        assert told["index"] == {**chosen, "memory": "auto", "stored": "float32"}
+        assert told["index"] == {**chosen, "memory": "auto"}
     with house(tmp_path, bundle, database=database) as shop, Client(shop.url) as client:
         troubled = {one.name: one.trouble for one in client.collections()}["others"]
         assert troubled is not None

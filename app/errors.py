@@ -14,7 +14,8 @@ with needs_extra("serve"):
 from index.cluster.contracts import ClusterError
 from index.contracts import IndexPlanError, QueryError
 from index.jobs import NoSuchJobError
-from index.registry import CollectionNameError, NameTakenError, NoSuchCollectionError
+from index.names import CollectionNameError
+from index.registry import NameTakenError, NoSuchCollectionError
 from index.store.blobs import BlobError
 from index.store.browse import ItemOrderError
 from index.store.database import StoreError

@@ -17,7 +17,7 @@ import uvicorn
 from app.collections.collections import Collections
 from app.main import create_app
 from app.settings import Settings
-from index.registry import DEFAULT
+from index.names import DEFAULT
 from multifold.errors import MultifoldError
 
 BACKLOG = 2048

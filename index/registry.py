@@ -14,6 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from index.contracts import CollectionLocation
+from index.names import DEFAULT, MAIN, check_name
 from index.store import metadata
 from index.store.database import Database, StoreError
 from index.store.folder_locks import WriterLock
@@ -24,15 +25,6 @@ from multifold.errors import MultifoldError, needs_extra
 
 with needs_extra("serve"):
     from sqlalchemy import Column, Connection, MetaData, String, Table, delete, insert, inspect, select
-
-
-MAIN = "main"  # the collection of the data folder itself, which is always there
-DEFAULT = "default"  # the alias used where no collection is named; main's, until it is set
-NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
-
-
-class CollectionNameError(MultifoldError):
-    """A name that no collection can have."""
 
 
 class NoSuchCollectionError(MultifoldError):
@@ -70,15 +62,6 @@ class CollectionListing:
         """What else a collection is called."""
         implied = [DEFAULT] if name == MAIN and DEFAULT not in self.aliases else []
         return implied + sorted(alias for alias, meant in self.aliases.items() if meant == name)
-
-
-def check_name(name: str) -> None:
-    """Refuse what cannot be a name."""
-    if not NAME_PATTERN.fullmatch(name):
-        raise CollectionNameError(
-            f"{name[:80]!r} is no name of a collection: up to 40 lower-case letters, digits, - and _, "
-            "of which the first is a letter or digit"
-        )
 
 
 FOLDER = "collections"

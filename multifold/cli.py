@@ -1,4 +1,7 @@
-"""`multifold COMMAND`: finds commands by entry point, and imports only the one that is named."""
+"""`multifold COMMAND`: finds commands by entry point, and imports only the one that is named.
+
+Where the work imports much, the command's module only describes it, and `WORK` names the module that runs it.
+"""
 
 import argparse
 import ast
@@ -51,7 +54,9 @@ def run_command(
     program, plain = f"{prefix} {words[0]}", argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(program, description=module.__doc__, formatter_class=plain)
     module.add_arguments(parser)
-    status: int = module.run(parser.parse_args(words[1:]))
+    args = parser.parse_args(words[1:])
+    work = importlib.import_module(getattr(module, "WORK", module.__name__))
+    status: int = work.run(args)
     return status
 
 

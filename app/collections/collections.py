@@ -23,15 +23,13 @@ from index.collection import Collection
 from index.contracts import CollectionLocation, IndexPlan
 from index.engine_factory import check_plan
 from index.jobs import JobList
+from index.names import DEFAULT, MAIN, check_name
 from index.registry import (
-    DEFAULT,
-    MAIN,
     CollectionEntry,
     CollectionListing,
     CollectionRegistry,
     NameTakenError,
     NoSuchCollectionError,
-    check_name,
 )
 from index.search.evidence_model import EvidenceModel
 from index.store.filters import Filter

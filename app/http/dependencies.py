@@ -6,7 +6,7 @@ from fastapi import Depends, Path
 from starlette.requests import Request
 
 from app.runtime.runtime import CollectionRuntime, Runtime
-from index.registry import DEFAULT
+from index.names import DEFAULT
 
 
 def service_runtime(request: Request) -> Runtime:

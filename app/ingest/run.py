@@ -21,7 +21,8 @@ from app.ingest.sources import IngestTask, find_source, record_source
 from app.settings import Settings
 from index.collection import Collection
 from index.contracts import CollectionLocation
-from index.registry import MAIN, ensure_collection, locate_planned_collection
+from index.names import MAIN
+from index.registry import ensure_collection, locate_planned_collection
 from index.store.folder_locks import writer_of
 from multifold import manifest
 from multifold.bundle.encoder import Encoder

@@ -30,7 +30,7 @@ from app.ingest.sources import (
 )
 from app.ingest.watching import FolderWatch
 from index.contracts import CollectionLocation
-from index.registry import DEFAULT
+from index.names import DEFAULT
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.files import folder

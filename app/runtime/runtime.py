@@ -51,7 +51,7 @@ from app.search.query import (
     search_request,
     side_of,
 )
-from index.registry import DEFAULT, MAIN
+from index.names import DEFAULT, MAIN
 from index.search.search import SearchRequest
 from index.store.filters import Filter
 from multifold.types import Hit, Item

@@ -16,7 +16,8 @@ from pathlib import Path
 from index.commands import add_remove, import_build, inspect_collection, maintain
 from index.commands.common import BUCKET, DATABASE
 from index.contracts import CollectionLocation
-from index.registry import MAIN, locate_collection
+from index.names import MAIN
+from index.registry import locate_collection
 
 PARTS = (inspect_collection, maintain, add_remove, import_build)
 

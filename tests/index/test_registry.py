@@ -7,14 +7,8 @@ import pytest
 
 from index.collection import Collection
 from index.maintenance.restore import restore_snapshot
-from index.registry import (
-    FOLDER,
-    CollectionEntry,
-    CollectionNameError,
-    CollectionRegistry,
-    NameTakenError,
-    NoSuchCollectionError,
-)
+from index.names import CollectionNameError
+from index.registry import FOLDER, CollectionEntry, CollectionRegistry, NameTakenError, NoSuchCollectionError
 from index.store.database import StoreError
 from tests.index.shots import SPACE, equal, furnish, held
 from tests.index.things import feature, query

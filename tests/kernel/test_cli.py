@@ -44,6 +44,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     raise {"mistake": MultifoldError("mend this"), "stop": KeyboardInterrupt()}[args.how]
 '''
+PLAN = '''
+"""Plan something that another module does."""
+
+import argparse
+
+WORK = "greetings.commands.greet"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.set_defaults(name="planner")
+'''
 NEEDY = '''
 """Need a library that is not there."""
 
@@ -59,7 +70,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package of our own with three commands, beside one that is not installed."""
     package = tmp_path / "greetings"
     (package / "commands").mkdir(parents=True)
-    for name, source in (("greet", GREET), ("fails", FAILS), ("needy", NEEDY)):
+    for name, source in (("greet", GREET), ("fails", FAILS), ("needy", NEEDY), ("plan", PLAN)):
         (package / "commands" / f"{name}.py").write_text(dedent(source).lstrip())
     (package / "__init__.py").touch()
     (package / "commands" / "__init__.py").touch()
@@ -69,6 +80,7 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             ("greetings", "greet"),
             ("greetings", "fails"),
             ("greetings", "needy"),
+            ("greetings", "plan"),
             ("greetings", "later"),
             ("absent", "fly"),
         )
@@ -86,6 +98,11 @@ def test_a_command_runs_with_its_arguments(capsys: pytest.CaptureFixture[str]) -
     assert capsys.readouterr().out == "hello world\n"
 
 
+def test_a_command_may_name_the_module_of_its_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["plan"]) == 3
+    assert capsys.readouterr().out == "hello planner\n"
+
+
 @pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
 def test_help_lists_all_without_importing_any(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words) == 0
@@ -97,6 +114,7 @@ def test_help_lists_all_without_importing_any(words: list[str], capsys: pytest.C
         ["greet", "Greet somebody."],
         ["later", "(not in this version)"],
         ["needy", "Need a library that is not there."],
+        ["plan", "Plan something that another module does."],
     ]
     assert not any(name.startswith("greetings.") for name in sys.modules)
 
@@ -110,7 +128,7 @@ def test_help_of_a_command_is_its_docstring(capsys: pytest.CaptureFixture[str]) 
 def test_an_unknown_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["gret"]) == 2
     error = capsys.readouterr().err
-    assert error == "multifold: no command 'gret'; there are: fails, fly, greet, later, needy\n"
+    assert error == "multifold: no command 'gret'; there are: fails, fly, greet, later, needy, plan\n"
 
 
 def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,8 @@ from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB
 from app.search import insight
 from index.contracts import IndexPlan
 from index.engine_factory import check_plan
-from index.registry import DEFAULT, MAIN, CollectionListing
+from index.names import DEFAULT, MAIN
+from index.registry import CollectionListing
 from multifold.bundle.bundle import Bundle, BundleError
 from multifold.errors import MultifoldError
 from multifold.wire import administration as wire

@@ -9,7 +9,7 @@ import pytest
 from fastapi.testclient import TestClient
 from PIL import Image
 
-from app.commands.pull import WEIGHTS_FILE
+from app.commands.run_pull import WEIGHTS_FILE
 from app.main import create_app
 from app.pull import catalogue
 from app.pull.catalogue import format_catalogue

@@ -14,7 +14,7 @@ from app.ingest.run import IngestDestination, IngestRequest, compare
 from app.ingest.sources import record_source
 from app.settings import Settings
 from index.collection import Collection
-from index.registry import MAIN
+from index.names import MAIN
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.cli import main

@@ -29,6 +29,9 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 # File by file, in the order of tests/conftest.py; one process more than cores, as tests of services wait a lot.
 PARALLEL := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off --constraint constraints.txt
+# A reader of other words, where a wheel of it fits this Python; serving does without.
+WORDS = $(PIP) --only-binary wordllama --editable '.[words]' >/dev/null 2>&1 \
+  || echo "no wheel of wordllama fits: texts are found by their own words only, unless the bundle brings a reader"
 # One line for each package, with its number and size, so that a first installation is not silent.
 SHOW = awk '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)( |$$)/ { split($$0, size, "("); n = split($$0, path, /[ \/]/); \
   for (i = 1; i <= n; i++) if (path[i] ~ /\.(whl|gz)$$/) file = path[i]; split(file, part, "-"); \
@@ -47,11 +50,12 @@ help:
 .venv/.serve: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what serving needs (no torch)"
 	@$(PIP) --editable '.[cpu,serve,render]' | $(SHOW)
+	@$(WORDS)
 	@touch $@
 
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(PIP) --editable '.[cpu,serve,render,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
+	@$(PIP) --editable '.[cpu,serve,render,words,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
 	@touch $@ .venv/.serve
 
 $(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
@@ -91,7 +95,7 @@ test-slow: .venv/.test
 .venv-gpu/.test: pyproject.toml constraints.txt
 	@$(PYTHON) -m venv --upgrade-deps .venv-gpu
 	@echo "installing what the tests need on a GPU (several GB)"
-	@$(subst $(BIN),.venv-gpu/bin,$(PIP)) --editable '.[gpu,serve,render,fast,gl,milvus,train,dev]' | $(SHOW)
+	@$(subst $(BIN),.venv-gpu/bin,$(PIP)) --editable '.[gpu,serve,render,words,fast,gl,milvus,train,dev]' | $(SHOW)
 	@touch $@
 
 # FAISS, the encoder and training on CUDA; then views by EGL, which a GPU's driver draws where there is one.
@@ -136,7 +140,6 @@ demo: .venv/.test runs/fresh/manifest.jsonl
 	$(BIN)/multifold train points-beside --out runs/demo-points
 	$(BIN)/multifold export runs/demo-points/checkpoint.pt bundles/furniture
 	$(BIN)/multifold equip bundles/furniture --pool furniture --measure runs/fresh/manifest.jsonl --most 120
-	$(BIN)/multifold reader --manifest runs/cache/furniture-12000-0/manifest.jsonl --split train --bundle bundles/furniture
 
 clean:
 	rm -rf .venv .venv-gpu .venv-sbom data/demo runs dist

@@ -1,9 +1,9 @@
 # The service with its demo bundle: docker build -f docker/serve.Dockerfile .
-# On CUDA: --build-arg EXTRAS=gpu,serve,render,fast,gl,postgres,bucket,milvus --build-arg PACKAGES="libegl1 libopengl0"
+# On CUDA: --build-arg EXTRAS=gpu,serve,render,words,fast,gl,postgres,bucket,milvus --build-arg PACKAGES="libegl1 libopengl0"
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS build
-ARG EXTRAS=cpu,serve,render,fast,postgres,bucket
+ARG EXTRAS=cpu,serve,render,words,fast,postgres,bucket
 ARG PIP_VERSION=26.3
 WORKDIR /srv
 # What we depend on comes before our code, so that a change of ours leaves this layer as it was.

@@ -17,7 +17,7 @@ from PIL.Image import Image
 from multifold.bundle import calibration
 from multifold.bundle.bundle import POINTS_FILE, Bundle, BundleError
 from multifold.bundle.preprocess import pixels
-from multifold.bundle.text_reader import TextReader, open_text_reader
+from multifold.bundle.text_reader import TextReader, open_text_reader, packaged_reader
 from multifold.bundle.tokenizer import TextError, Tokenizer
 from multifold.errors import needs_extra
 from multifold.machine import cores
@@ -73,7 +73,7 @@ class Encoder:
             raise BundleError(f"tokenizer.json of bundle {bundle.name} cannot be used: {error}") from error
         self.curves = calibration.read(bundle.calibration)
         folder = bundle.reader_folder
-        self.reader: TextReader | None = None if folder is None else open_text_reader(folder)
+        self.reader: TextReader | None = packaged_reader() if folder is None else open_text_reader(folder)
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
         """Features of texts."""

@@ -4,11 +4,17 @@ A reader is a folder of its own. Two layouts are read: a table of one vector a t
 publishes them (`tokenizer.json`, `model.safetensors`, `config.json`), and a sentence encoder as an ONNX graph
 (`tokenizer.json`, `model.onnx`). A text's vector is the mean over its tokens, at length one. A text of which
 the reader knows no token has the zero vector: it says nothing.
+
+Bundles that bring no reader are served with the table that the package `wordllama` carries, if it is
+installed. Its two files are read here; none of its code is run.
 """
 
 import hashlib
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
@@ -34,10 +40,30 @@ MOST_CHARACTERS = 16 * MOST_TOKENS
 BATCH = 1024  # texts whose tokens are in memory at once
 GRAPH_BATCH = 32  # texts that a graph takes at once
 UNKNOWN_TOKENS = ("unk_token", "unk_id")  # of the tokenizers' definitions, by name or by id
+TABLE_NAMES = ("embeddings", "embedding.weight")  # of the vectors of tokens, by who publishes them
+PACKAGE = "wordllama"
+PACKAGED_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
+PACKAGED_TABLE = "weights/l2_supercat_256.safetensors"
 
 
 class TextReaderError(MultifoldError):
     """A folder that is no text reader, or a damaged one."""
+
+
+@dataclass(frozen=True)
+class ReaderFiles:
+    """Where the parts of a reader lie, and what is stated beside them."""
+
+    tokenizer: Path
+    weights: Path  # a table or a graph
+    config: dict[str, Any] = field(default_factory=dict)
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of_folder(cls, folder: Path, weights: str) -> "ReaderFiles":
+        """Those of a folder, whose weights have this name."""
+        config = _read_object(folder / CONFIG_FILE)
+        return cls(folder / TOKENIZER_FILE, folder / weights, config, _read_object(folder / ORIGIN_FILE))
 
 
 class TextReader:
@@ -45,16 +71,15 @@ class TextReader:
 
     batch: ClassVar[int]
 
-    def __init__(self, folder: Path) -> None:
-        definition = _read_text(folder / TOKENIZER_FILE)
+    def __init__(self, files: ReaderFiles, reader_id: str) -> None:
+        definition = _read_text(files.tokenizer)
         try:
             self._tokenizer = load_tokenizer(definition)
         except TextError as error:
-            raise TextReaderError(f"{folder / TOKENIZER_FILE} cannot be used: {error}") from error
+            raise TextReaderError(f"{files.tokenizer} cannot be used: {error}") from error
         self._unknown = _unknown_id(json.loads(definition), self._tokenizer.get_vocab())
-        self.config = _read_object(folder / CONFIG_FILE)
-        self.origin = _read_object(folder / ORIGIN_FILE)
-        self.id = reader_id(folder)
+        self.config, self.origin = files.config, files.origin
+        self.id = reader_id
         self.dim = 0
 
     def encode(self, texts: Sequence[str]) -> Vectors:
@@ -81,16 +106,16 @@ class TableReader(TextReader):
 
     batch = BATCH
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, files: ReaderFiles, reader_id: str) -> None:
+        super().__init__(files, reader_id)
         try:
-            tables = read_tables(folder / TABLE_FILE)
+            tables = read_tables(files.weights)
         except TensorFileError as error:
             raise TextReaderError(str(error)) from error
         tokens = 1 + max(self._tokenizer.get_vocab().values(), default=-1)
-        self._table = tables.get("embeddings", np.empty(0))
+        self._table = next((tables[name] for name in TABLE_NAMES if name in tables), np.empty(0))
         if self._table.ndim != 2:
-            raise TextReaderError(f"{folder / TABLE_FILE} has no table `embeddings`")
+            raise TextReaderError(f"{files.weights} has no table `{TABLE_NAMES[0]}`")
         self.dim = self._table.shape[1]
         self._weights = tables.get("weights")
         self._rows = tables.get("mapping", np.arange(len(self._table)))  # of each token
@@ -98,9 +123,9 @@ class TableReader(TextReader):
         if not rows_fit or (
             len(self._rows) and not 0 <= self._rows.min() <= self._rows.max() < len(self._table)
         ):
-            raise TextReaderError(f"{folder} has {tokens} tokens, but not a vector for each of them")
+            raise TextReaderError(f"{files.weights} has no vector for each of {tokens} tokens")
         if self._weights is not None and (self._weights.ndim != 1 or len(self._weights) < tokens):
-            raise TextReaderError(f"{folder} has {tokens} tokens, but not a weight for each of them")
+            raise TextReaderError(f"{files.weights} has no weight for each of {tokens} tokens")
 
     def token_vectors(self) -> Vectors:
         """The vector of every token, as much as it counts in a text."""
@@ -132,8 +157,8 @@ class SentenceReader(TextReader):
 
     batch = GRAPH_BATCH
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, files: ReaderFiles, reader_id: str) -> None:
+        super().__init__(files, reader_id)
         with needs_extra("cpu"):
             import onnxruntime as ort
 
@@ -141,15 +166,13 @@ class SentenceReader(TextReader):
         options.log_severity_level = 3
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            self._session = ort.InferenceSession(
-                folder / GRAPH_FILE, options, providers=["CPUExecutionProvider"]
-            )
+            self._session = ort.InferenceSession(files.weights, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime raises many kinds, all meaning: unusable
-            raise TextReaderError(f"{folder / GRAPH_FILE} cannot be loaded: {error}") from error
+            raise TextReaderError(f"{files.weights} cannot be loaded: {error}") from error
         self._inputs = [one.name for one in self._session.get_inputs()]
         unknown = {*self._inputs} - {"input_ids", "attention_mask", "token_type_ids"}
         if unknown or "input_ids" not in self._inputs:
-            raise TextReaderError(f"{folder / GRAPH_FILE} takes {', '.join(self._inputs)}, not ids of tokens")
+            raise TextReaderError(f"{files.weights} takes {', '.join(self._inputs)}, not ids of tokens")
         self._context = min(MOST_TOKENS, int(self.config.get("max_position_embeddings", MOST_TOKENS)))
         self.dim = self._answer(["a"]).shape[-1]
 
@@ -176,20 +199,32 @@ class SentenceReader(TextReader):
 
 def open_text_reader(folder: Path) -> TextReader:
     """The reader in a folder, of whichever layout; refuses with the reason."""
+    reader_id = _hash_files({name: folder / name for name in READER_FILES if (folder / name).is_file()})
     if (folder / TABLE_FILE).is_file():
-        return TableReader(folder)
+        return TableReader(ReaderFiles.of_folder(folder, TABLE_FILE), reader_id)
     if (folder / GRAPH_FILE).is_file():
-        return SentenceReader(folder)
+        return SentenceReader(ReaderFiles.of_folder(folder, GRAPH_FILE), reader_id)
     raise TextReaderError(f"{folder} is no text reader: it has neither {TABLE_FILE} nor {GRAPH_FILE}")
 
 
-def reader_id(folder: Path) -> str:
-    """A hash of the files that decide a reader's vectors."""
+@cache
+def packaged_reader() -> TextReader | None:
+    """The table that an installed package carries; None without the package."""
+    package = find_spec(PACKAGE)
+    if package is None or package.origin is None:
+        return None
+    home = Path(package.origin).parent
+    origin = {"name": PACKAGE, "licence": "MIT"}
+    files = ReaderFiles(home / PACKAGED_TOKENIZER, home / PACKAGED_TABLE, origin=origin)
+    return TableReader(files, _hash_files({TOKENIZER_FILE: files.tokenizer, TABLE_FILE: files.weights}))
+
+
+def _hash_files(files: dict[str, Path]) -> str:
+    """A hash of the files that decide a reader's vectors, and of their names."""
     digest = hashlib.sha256()
-    for name in READER_FILES:
-        if (folder / name).is_file():
-            with open(folder / name, "rb") as file:
-                digest.update(name.encode() + hashlib.file_digest(file, "sha256").digest())
+    for name, path in files.items():
+        with open(path, "rb") as file:
+            digest.update(name.encode() + hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:ID_LENGTH]
 
 

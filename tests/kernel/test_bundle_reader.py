@@ -10,7 +10,7 @@ import pytest
 from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import BundleError
 from multifold.bundle.canary import open_encoder
-from multifold.bundle.text_reader import TextReaderError, open_text_reader
+from multifold.bundle.text_reader import TextReaderError, open_text_reader, packaged_reader
 from tests import reading, tiny
 
 
@@ -43,9 +43,9 @@ def test_a_reader_is_a_part_that_changes_no_vector(folder: Path, reader: Path) -
     assert encoder.reader.id == open_text_reader(reader).id
 
 
-def test_a_bundle_without_a_reader_has_none(folder: Path) -> None:
+def test_a_bundle_without_a_reader_has_the_packaged_one(folder: Path) -> None:
     assert bundles.load(folder).reader_folder is None
-    assert open_encoder(folder).reader is None
+    assert open_encoder(folder).reader is packaged_reader()
 
 
 def test_another_reader_takes_the_place_of_the_first(folder: Path, reader: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from jaxtyping import Float64
 from tokenizers import Tokenizer
 
-from multifold.bundle.text_reader import TextReader, TextReaderError, open_text_reader
+from multifold.bundle.text_reader import TextReader, TextReaderError, open_text_reader, packaged_reader
 from tests import reading
 
 TEXTS = ("a red toy car", "Crimson chairs!", "RED", "beach", "a wooden guitar, a car", "unheard red")
@@ -148,17 +148,17 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: reading.write_published(
             folder / "model.safetensors", {"embeddings": reading.table(rows=3)}
         ),
-        "12 tokens, but not a vector for each",
+        "no vector for each of 12 tokens",
     ),
     "few weights": (
         lambda folder: reading.write_table_reader(folder, embeddings=reading.table(), weights=np.ones(3)),
-        "12 tokens, but not a weight for each",
+        "no weight for each of 12 tokens",
     ),
     "a mapping to nowhere": (
         lambda folder: reading.write_table_reader(
             folder, embeddings=reading.table(rows=3), mapping=np.arange(len(reading.WORDS))
         ),
-        "not a vector for each",
+        "no vector for each",
     ),
     "another table": (
         lambda folder: reading.write_published(folder / "model.safetensors", {"weights": np.ones(12)}),
@@ -178,3 +178,14 @@ def test_a_bad_file_is_named_with_the_reason(tmp_path: Path, kind: str) -> None:
     damage(reading.write_table_reader(tmp_path / "reader"))
     with pytest.raises(TextReaderError, match=message):
         open_text_reader(tmp_path / "reader")
+
+
+def test_the_packaged_table_knows_other_words() -> None:
+    pytest.importorskip("wordllama", reason="wordllama is not installed (extra 'words')")
+    reader = packaged_reader()
+    assert reader is not None
+    assert reader.dim == 256
+    couch, sofa, bolt = reader.encode(["couch", "sofa", "iron bolt"])
+    assert couch @ sofa > couch @ bolt + 0.3
+    assert reader.knows_word("chair")
+    assert not reader.knows_word("chiar")

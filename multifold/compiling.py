@@ -1,4 +1,4 @@
-"""Functions compiled by numba (the extra `render`), whose machine code is kept where that can be written."""
+"""Functions compiled by numba (extras `cpu`, `gpu` and `render`), kept where that can be written."""
 
 import inspect
 from collections.abc import Callable

@@ -24,7 +24,7 @@ from index.cluster.milvus_connection import CELLS, FLAT, GRAPH, MilvusConnection
 from index.cluster.payload_fields import FACTS, PART, PARTS, part_of
 from index.cluster.search_effort import EFFORTS, effort_for, least_effort
 from index.contracts import NO_ROW, Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
-from index.engines import exact_engine, row_file
+from index.engines import row_file, scoring
 from index.engines.builder import LIMITS
 from index.engines.exact_engine import nearest_rows, refuse_known, rows_within, sort_unique, view_of
 from index.engines.faiss_index import BuildStopped, SearchSetting
@@ -241,7 +241,7 @@ class MilvusEngine:
 
     def _make(self, vectors: Vectors) -> None:
         """What is wanted, but no graph for inner products of vectors that differ in length."""
-        unit = bool((np.abs(exact_engine.lengths(vectors) - 1) < UNIT).all())
+        unit = bool((np.abs(scoring.lengths(vectors) - 1) < UNIT).all())
         graphs = self._metric == "l2" or unit
         index = self._wanted or (FLAT if self._own else GRAPH)
         if index not in (FLAT, CELLS) and not graphs:
@@ -276,7 +276,7 @@ class MilvusEngine:
         if self._index == FLAT or len(asked) > 1:
             # a row beyond the last candidate may score as much as the last of the answer
             length = 2 * max(some[3] for some in found)
-            slack = [exact_engine.score_slack(self._metric, query, length) for query in queries]
+            slack = [scoring.score_slack(self._metric, query, length) for query in queries]
             last = np.stack([some[0][:, -1] for some in found], axis=1)
             short, lost = (full & (last >= (worst - slack)[:, None])).any(axis=1), False
         else:
@@ -318,8 +318,8 @@ class MilvusEngine:
                     ids[start + place, :count] = [hit[key] for hit in hits]
                     fast[start + place, :count] = [hit["distance"] for hit in hits]
                     vectors[places[place, :count]] = [hit["entity"]["vector"] for hit in hits]
-            scores[start : start + step] = exact_engine.exact_scores_at(self._metric, some, vectors, places)
-            longest = max(longest, float(exact_engine.lengths(vectors).max()))
+            scores[start : start + step] = scoring.exact_scores_at(self._metric, some, vectors, places)
+            longest = max(longest, float(scoring.lengths(vectors).max()))
         scores[ids == NO_ROW] = -np.inf
         return (-fast if self._metric == "l2" else fast), scores, ids, longest
 

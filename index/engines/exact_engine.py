@@ -1,103 +1,21 @@
-"""Rows in memory, their exact index scores, and the reference engine that scores each of them.
+"""Rows in memory, and the reference engine that scores each of them.
 
-Exact scores are summed in float64 and rounded once, so a row scores the same wherever it is stored. Fast
-scores are one float32 matrix product: a sum of d products is off by at most d·2⁻²⁴ of the product of lengths,
-in any order, and twice that is allowed for. They narrow all rows to the few that could be among the best, and
-those are scored exactly.
+Fast scores narrow all rows to the few that could be among the best, and those are scored exactly.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from importlib import import_module
-from importlib.util import find_spec
+from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Bool, Float32, Int64
 
 from index.contracts import NO_ROW, Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
 from index.engines import row_file
+from index.engines.scoring import Lengths, exact_scores_at, fast_scores, lengths, score_slack
 from multifold.types import Metric, Vector, Vectors
-
-Lengths: TypeAlias = Float32[np.ndarray, " g"]
-PIECE = 1 << 17  # numbers that stay in a core's cache
-TINY = 2.0**-126  # what an underflow may lose
-
-
-def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
-    """The Euclidean length of each vector."""
-    return np.asarray(np.sqrt(np.einsum("bd,bd->b", vectors, vectors, dtype=np.float64)), np.float32)
-
-
-def exact_scores(metric: Metric, query: Vector, gallery: Vectors) -> Float32[np.ndarray, " b"]:
-    """The scores of a query against each row, rounded once."""
-    return np.asarray(exact_scores_at(metric, query[None], gallery, np.arange(len(gallery))[None])[0])
-
-
-def exact_scores_at(
-    metric: Metric, queries: Vectors, gallery: Float32[np.ndarray, "g d"], places: Int64[np.ndarray, "q c"]
-) -> Float32[np.ndarray, "q c"]:
-    """Each query against places of the gallery of its own, as `exact` scores them."""
-    scores = np.empty(places.shape, np.float32)
-    if gather := load_compiled():
-        wanted, rows, where = (np.ascontiguousarray(array) for array in (queries, gallery, places))
-        gather(metric == "l2", wanted, rows, where, scores)
-        return scores
-    step = max(1, PIECE // max(1, places.shape[1] * gallery.shape[1]))
-    for start in range(0, len(queries), step):
-        some = slice(start, start + step)
-        wide, asked = gallery[places[some]].astype(np.float64), queries[some].astype(np.float64)[:, None]
-        if metric == "l2":
-            wide -= asked
-        scores[some] = pair_products(wide, asked) if metric == "ip" else -pair_products(wide, wide)
-    return scores
-
-
-@cache
-def load_compiled() -> Callable[..., None] | None:
-    """Exact scores in a third of the time, where numba is installed; loading it takes half a second."""
-    if find_spec("numba") is None:
-        return None
-    return import_module("index.engines.numba_scoring").gather_scores  # type: ignore[no-any-return]
-
-
-def pair_products(
-    left: Float64[np.ndarray, "*#b d"], right: Float64[np.ndarray, "*#b d"]
-) -> Float64[np.ndarray, "..."]:
-    """⟨left, right⟩ of each pair: products of a row and a column, in whose order no other pair has a part."""
-    return np.asarray(np.matmul(left[..., None, :], right[..., None])[..., 0, 0])
-
-
-def fast_scores(
-    metric: Metric,
-    queries: Float32[np.ndarray, "q d"],
-    gallery: Float32[np.ndarray, "g d"],
-    gallery_lengths: Lengths,
-) -> Float32[np.ndarray, "q g"]:
-    """The scores of all queries against all rows, within `score_slack` of the exact ones."""
-    products: Float32[np.ndarray, "q g"] = queries @ gallery.T
-    if metric == "l2":
-        products *= 2
-        products -= gallery_lengths**2
-        products -= lengths(queries)[:, None] ** 2
-    return products
-
-
-def score_slack(metric: Metric, query: Vector, longest: float) -> float:
-    """How far a fast score may be from the exact one, among rows no longer than `longest`."""
-    query_length = float(lengths(query[None])[0])
-    scale = longest * query_length if metric == "ip" else (longest + query_length) ** 2
-    return product_slack(scale, len(query))
-
-
-def product_slack(scale: float, dim: int) -> float:
-    """How far sums over products of vectors can be off in float32, where no term is larger than `scale`."""
-    terms = dim + 8
-    return scale * terms * 2.0**-23 + terms * TINY
-
 
 BLOCK_ROWS = 8192  # rows
 
@@ -263,7 +181,7 @@ def rows_within(
 def _fast(
     metric: Metric, view: RowView, queries: Vectors, positions: Ids | None
 ) -> Float32[np.ndarray, "q g"]:
-    if positions is not None and len(queries) == 1 and load_compiled():  # in less time than a copy takes
+    if positions is not None and len(queries) == 1:  # in less time than a copy takes
         return exact_scores_at(metric, queries, view.vectors, positions[None])
     if positions is not None and len(positions) * GATHER < len(view.ids):
         return fast_scores(metric, queries, view.vectors[positions], view.lengths[positions])

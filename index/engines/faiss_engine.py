@@ -140,7 +140,6 @@ class FaissEngine:
         self._builder = SegmentBuilder(metric, self._plan, self._probes, signs, max(1, cores - 1), stopped)
         self._batcher = SearchBatcher(self._search_lane, 1 if on_gpu else cores, cores)
         self._workers = ThreadPoolExecutor(2, "seal", lower_thread_priority)
-        self._workers.submit(exact_engine.load_compiled)  # loaded before the first search needs it
         self._changing = threading.Lock()
         self._jobs: dict[str, tuple[list[Segment], Future[None]]] = {}  # and the parts that each works on
         self.parts: tuple[Segment, ...] = ()  # what is searched now, the fresh part last

@@ -10,7 +10,8 @@ from jaxtyping import Float32, Int64
 
 from index.contracts import NO_ROW, Ids, RowRanking, RowRankings
 from index.engines import exact_engine
-from index.engines.exact_engine import BLOCK_ROWS, RowView, exact_scores_at, fast_scores, score_slack
+from index.engines.exact_engine import BLOCK_ROWS, RowView
+from index.engines.scoring import exact_scores_at, fast_scores, score_slack
 from multifold.types import Metric, Vector, Vectors
 
 

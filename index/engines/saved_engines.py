@@ -31,7 +31,7 @@ from index.contracts import (
     PairedIds,
 )
 from index.engines import faiss_library, segments
-from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows, lengths
+from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows
 from index.engines.faiss_index import FaissIndex, SearchSetting, align_centroids, shared_cells_of
 from index.engines.faiss_library import Index, L2Reduction
 from index.engines.row_file import (
@@ -48,6 +48,7 @@ from index.engines.row_file import (
     write_rows,
     write_vectors,
 )
+from index.engines.scoring import lengths
 from index.engines.segments import Segment, SegmentReport
 from multifold.durable import make_folder, replace_file, sync_folder, write_file
 from multifold.types import ASPECTS, Metric, Vectors

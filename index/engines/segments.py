@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int32, Int64
 
 from index.contracts import NO_ROW, Ids, RowRankings
-from index.engines import exact_engine, file_search
+from index.engines import file_search, scoring
 from index.engines.exact_engine import RowView
 from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting, Selection
 from multifold.types import Metric, Vectors
@@ -235,7 +235,7 @@ def rescore(
 ) -> RowRankings:
     """The best of the good candidates (None: all) by their exact scores; ties go to the smaller id."""
     if rows.file is None:
-        scores = exact_engine.exact_scores_at(metric, queries, rows.vectors, positions)
+        scores = scoring.exact_scores_at(metric, queries, rows.vectors, positions)
     else:
         wanted = positions if good is None else np.where(good, positions, NO_ROW)
         scores = file_search.scores_at(metric, rows, queries, wanted)

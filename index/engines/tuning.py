@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from index.contracts import Ids, RowRankings
-from index.engines import exact_engine, file_search
+from index.engines import file_search, scoring
 from index.engines.exact_engine import RowView
 from index.engines.faiss_index import FaissIndex, SearchSetting
 from index.engines.segments import Segment, search_once
@@ -110,7 +110,7 @@ def unlike_queries(rows: RowView, count: int) -> dict[str, Vectors]:
     rng = np.random.default_rng(1)
     some, others = map(rows.take, rng.integers(len(rows), size=(2, count)))
     noise = rng.standard_normal(some.shape).astype(np.float32)
-    noise *= (exact_engine.lengths(some) / exact_engine.lengths(noise))[:, None]
+    noise *= (scoring.lengths(some) / scoring.lengths(noise))[:, None]
     mixed = rows.vectors[rng.integers(len(rows), size=some.shape), np.arange(some.shape[1])]
     mixed = mixed.astype(np.float32)
     kinds = {"rows with noise": some + noise, "means of two rows": (some + others) / 2, "noise": noise}

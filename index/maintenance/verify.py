@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from index.contracts import EngineKey, IndexEngine, IndexPlan, Space
-from index.engines.exact_engine import lengths
+from index.engines.scoring import lengths
 from index.maintenance.snapshot import named_blob_keys
 from index.search.engine_set import BATCH, NEVER
 from index.store.blobs import BlobError, Blobs

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from index.contracts import Ids, IndexEngine, RowRanking
-from index.engines import exact_engine
+from index.engines import scoring
 from index.search.engine_set import VectorQuery
 from multifold.scores import VectorScorer
 from multifold.types import Metric, Mix, Vector, Vectors
@@ -59,17 +59,15 @@ class ScanQuery:
         fast = vectors @ self.direction.astype(np.float32) - np.float32(self.weight) * squares
         longest = float(np.sqrt(squares.max(initial=0)))
         length = float(np.linalg.norm(self.direction))
-        slack = exact_engine.product_slack(
-            longest * (length + abs(self.weight) * longest), len(self.direction)
-        )
+        slack = scoring.product_slack(longest * (length + abs(self.weight) * longest), len(self.direction))
         if len(fast) > limit:
             floor = max(floor, float(np.partition(fast, len(fast) - limit)[len(fast) - limit]) - slack)
         return np.flatnonzero(fast >= floor - slack)
 
     def _scores(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
         wide = vectors.astype(np.float64)
-        scores: Float64[np.ndarray, " b"] = exact_engine.pair_products(wide, self.direction[None])
-        return scores - self.weight * exact_engine.pair_products(wide, wide)
+        scores: Float64[np.ndarray, " b"] = scoring.pair_products(wide, self.direction[None])
+        return scores - self.weight * scoring.pair_products(wide, wide)
 
 
 def vector_or_scan(metric: Metric, mix: Mix, signs: Vector | None) -> VectorQuery | ScanQuery:

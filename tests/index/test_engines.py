@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
 from index.contracts import NO_ROW, Ids, IndexEngine, IndexEngineError, IndexPlan, Memory
-from index.engines import exact_engine, faiss_engine
+from index.engines import faiss_engine, scoring
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
 from multifold.types import Metric, Vector
@@ -55,8 +55,7 @@ def vectors(*rows: list[float]) -> np.ndarray:
 def expected(rows: dict[int, Vector], metric: Metric, query: Vector) -> list[tuple[float, int]]:
     """Every row with its score, best first, ties by row_id."""
     scored = [
-        (float(exact_engine.exact_scores(metric, query, row[None])[0]), row_id)
-        for row_id, row in rows.items()
+        (float(scoring.exact_scores(metric, query, row[None])[0]), row_id) for row_id, row in rows.items()
     ]
     return sorted(scored, key=lambda pair: (-pair[0], pair[1]))
 
@@ -119,7 +118,7 @@ def test_many_twins_keep_their_order(make: Callable[[int, Metric], IndexEngine],
     queries = rng.standard_normal((40, 64)).astype(np.float32)
     _, answer = engine.search(queries, 75)
     for query, row in zip(queries, answer, strict=True):
-        order = np.lexsort((np.arange(1000), -exact_engine.exact_scores(metric, query, rows)))
+        order = np.lexsort((np.arange(1000), -scoring.exact_scores(metric, query, rows)))
         assert row.tolist() == order[:75].tolist()
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.engines import exact_engine
+from index.engines import scoring
 from index.engines.segments import best_scores
 from multifold.types import Metric
 
@@ -16,22 +16,13 @@ NUMBERS = st.floats(width=32, allow_nan=False)
 TELLING = [0.0, -0.0, 1.0, -1.0, 2.0**-149, -(2.0**-149), 3e38, -3e38, np.inf, -np.inf]
 
 
-@pytest.fixture(params=["numpy", "compiled"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How exact scores are made: without numba, and with it."""
-    if request.param == "numpy":
-        monkeypatch.setattr(exact_engine, "load_compiled", lambda: None)
-    return str(request.param)
-
-
-@pytest.mark.usefixtures("way")
 def test_scores_by_hand() -> None:
     query = np.array([1, 2, 2], np.float32)
     gallery = np.array([[3, 0, 4], [1, 2, 2], [-1, 0, 0]], np.float32)
     # 1·3 + 2·0 + 2·4 = 11; 1 + 4 + 4 = 9; -1.   (2² + 2² + 2²) = 12; 0; (2² + 2² + 2²) = 12.
-    assert exact_engine.exact_scores("ip", query, gallery).tolist() == [11, 9, -1]
-    assert exact_engine.exact_scores("l2", query, gallery).tolist() == [-12, 0, -12]
-    assert exact_engine.lengths(gallery).tolist() == [5, 3, 1]
+    assert scoring.exact_scores("ip", query, gallery).tolist() == [11, 9, -1]
+    assert scoring.exact_scores("l2", query, gallery).tolist() == [-12, 0, -12]
+    assert scoring.lengths(gallery).tolist() == [5, 3, 1]
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -43,25 +34,24 @@ def test_a_fast_score_is_within_its_slack(metric: Metric, seed: int, dim: int, s
     rng = np.random.default_rng(seed)
     gallery = (rng.standard_normal((7, dim)) * rng.choice([size, 1.0], (7, 1)) / 5).astype(np.float32)
     query = (gallery[0] + rng.choice([0, 1e-4, 1]) * rng.standard_normal(dim)).astype(np.float32)
-    lengths = exact_engine.lengths(gallery)
-    fast = exact_engine.fast_scores(metric, query[None], gallery, lengths)[0].astype(np.float64)
-    exact = exact_engine.exact_scores(metric, query, gallery).astype(np.float64)
-    slack = [exact_engine.score_slack(metric, query, float(length)) for length in lengths]
+    lengths = scoring.lengths(gallery)
+    fast = scoring.fast_scores(metric, query[None], gallery, lengths)[0].astype(np.float64)
+    exact = scoring.exact_scores(metric, query, gallery).astype(np.float64)
+    slack = [scoring.score_slack(metric, query, float(length)) for length in lengths]
     assert (np.abs(fast - exact) <= slack).all()
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_score_does_not_depend_on_its_neighbours(metric: Metric) -> None:
     rng = np.random.default_rng(0)
     gallery = rng.standard_normal((57, 129)).astype(np.float32)
     query = rng.standard_normal(129).astype(np.float32)
-    together = exact_engine.exact_scores(metric, query, gallery)
-    alone = [exact_engine.exact_scores(metric, query, row[None])[0] for row in gallery]
+    together = scoring.exact_scores(metric, query, gallery)
+    alone = [scoring.exact_scores(metric, query, row[None])[0] for row in gallery]
     assert together.tolist() == alone
     places = rng.integers(0, 57, (2, 5000))  # several pieces
-    at = exact_engine.exact_scores_at(metric, np.stack([query, -query]), gallery, places)
-    other = exact_engine.exact_scores(metric, -query, gallery)
+    at = scoring.exact_scores_at(metric, np.stack([query, -query]), gallery, places)
+    other = scoring.exact_scores(metric, -query, gallery)
     assert at.tolist() == [together[places[0]].tolist(), other[places[1]].tolist()]
 
 
@@ -73,7 +63,7 @@ def test_a_score_does_not_depend_on_its_neighbours(metric: Metric) -> None:
     size=st.sampled_from([1e-12, 1.0, 1e6]),
     many=st.integers(0, 9),
 )
-def test_compiled_scores_are_those_of_numpy(
+def test_scores_are_sums_in_float64_that_are_rounded_once(
     metric: Metric, seed: int, dim: int, size: float, many: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -82,23 +72,22 @@ def test_compiled_scores_are_those_of_numpy(
     places = rng.integers(0, 11, (3, many))
     for array in (gallery, queries, places):
         array.flags.writeable = False  # as rows of a file are
-    found = exact_engine.exact_scores_at(metric, queries, gallery, places)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact_engine, "load_compiled", lambda: None)
-        wanted = exact_engine.exact_scores_at(metric, queries, gallery, places)
+    found = scoring.exact_scores_at(metric, queries, gallery, places)
+    rows, asked = gallery.astype(np.float64)[places], queries.astype(np.float64)[:, None]
+    sums = -((rows - asked) ** 2).sum(axis=2) if metric == "l2" else (rows * asked).sum(axis=2)
+    wanted = sums.astype(np.float32)
     # sums in float64 differ in their last bits, which decides the last bit in float32 once in many millions
     np.testing.assert_array_max_ulp(found, wanted, maxulp=1)
 
 
-@pytest.mark.usefixtures("way")
 def test_rows_may_lie_in_any_order_of_memory() -> None:
     rng = np.random.default_rng(0)
     wide = rng.standard_normal((40, 64)).astype(np.float32)
     places = rng.integers(0, 20, (2, 6))[:, ::2]
-    found = exact_engine.exact_scores_at("ip", wide[:4:2, ::2], wide[::2, ::2], places)
+    found = scoring.exact_scores_at("ip", wide[:4:2, ::2], wide[::2, ::2], places)
     rows, queries = np.ascontiguousarray(wide[::2, ::2]), np.ascontiguousarray(wide[:4:2, ::2])
     assert found.tolist() == [
-        exact_engine.exact_scores("ip", q, rows)[p].tolist() for q, p in zip(queries, places, strict=True)
+        scoring.exact_scores("ip", q, rows)[p].tolist() for q, p in zip(queries, places, strict=True)
     ]
 
 

@@ -1,10 +1,9 @@
-"""The engines by name, and the default one.
+"""The engines by name; the first is the default one.
 
 Engines are loaded when they are opened: some need a GPU, a system library or a heavy package.
 """
 
 import importlib
-import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -35,23 +34,20 @@ class RenderEngine:
             raise RenderEngineError(f"the engine {self.name!r} does not work here: {error}") from error
 
 
-_NUMBA = "renderers.raster.kernels.renderer:CompiledRenderer"
-_NUMPY = "renderers.raster.renderer:SoftwareRenderer"
+_NUMBA = "renderers.raster.renderer:SoftwareRenderer"
 _GL = "renderers.gl.renderer:GlRenderer"
 ENGINES = (
     RenderEngine("numba", "our rasteriser, compiled by numba", "software-2", _NUMBA),
-    RenderEngine("numpy", "our rasteriser, in numpy", "software-2", _NUMPY),
     RenderEngine("egl", "pyrender on a GPU, or on Mesa", "gl-egl-1", _GL, ("egl",)),
     RenderEngine("osmesa", "pyrender on Mesa without a GPU", "gl-osmesa-1", _GL, ("osmesa",)),
 )
 NAMES = (AUTO, *(engine.name for engine in ENGINES))
+ALIASES = {AUTO: ENGINES[0].name, "numpy": "numba"}  # numpy: for one version
 
 
 def engine(name: str = AUTO) -> RenderEngine:
-    """The engine of this name. `auto` is the software renderer, compiled if numba is there."""
-    if name == AUTO:
-        name = "numba" if importlib.util.find_spec("numba") else "numpy"
+    """The engine of this name. `auto` is the software renderer."""
     for one in ENGINES:
-        if one.name == name:
+        if one.name == ALIASES.get(name, name):
             return one
     raise RenderEngineError(f"no engine is called {name!r}; there are: {', '.join(NAMES)}.")

@@ -15,14 +15,13 @@ from jaxtyping import Float32, Float64, Int64, UInt8
 
 from renderers.contracts import MeshError, MeshModel
 from renderers.images.color import to_srgb
-from renderers.raster.texture_lookup import sample_texture
+from renderers.images.texture_lookup import look_up_texture
 
 SAMPLER = "points-1"  # rises when a mesh gets other points, so that caches are made anew
 FEWEST_POINTS, MOST_POINTS = 16, 100_000
 POINT_BYTES = 27  # of `encode`, for each point
 _TRIES = (1, 6, 36)  # points tried for each one wanted, where textures cut some of a surface away
 _FAINTEST = 1 / 255  # alpha of a see-through surface that is no surface at all
-_FINEST = np.float32(-64)  # log2 of a length so short that the largest level of a texture is read
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +122,7 @@ def _colors(
             continue
         uv = model.uv1 if one.base_texture.uv_set and model.uv1 is not None else model.uv
         places = np.einsum("nc,ncx->xn", shares[here], uv[corners[here]])
-        texels = sample_texture(one.base_texture, places, np.full(len(here), _FINEST))
+        texels = look_up_texture(one.base_texture, places)
         color[here, : len(texels)] *= texels.T
     return color
 

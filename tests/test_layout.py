@@ -99,7 +99,6 @@ PACKED_ARGUMENTS: set[str] = {
     "renderers.batch → RecordEntry",
     "renderers.batch → draw",
     "renderers.mesh.load → MeshPart",
-    "renderers.raster.kernels.scene → MaterialArrays",
     "renderers.sandbox → RenderedMesh",
     "renderers.sandbox → SampledMesh",
     "renderers.worker → _may_open",

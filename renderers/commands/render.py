@@ -11,6 +11,7 @@ writes a file for each mesh instead: positions in the unit ball, normals and sRG
 """
 
 import argparse
+import sys
 from collections import Counter
 from dataclasses import fields
 from pathlib import Path
@@ -54,7 +55,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=(*PICTURES, *get_args(PointFormat)), help="default: webp; npz with --points"
     )
     parser.add_argument("--sheet", action="store_true", help="also write contact sheets")
-    parser.add_argument("--engine", choices=engines.NAMES, default=engines.AUTO, help="what draws")
+    parser.add_argument(
+        "--engine", type=_engine, choices=engines.NAMES, default=engines.AUTO, help="what draws"
+    )
     parser.add_argument("--workers", type=int, default=cores(), help="processes (default: one for each core)")
     parser.add_argument("--doctor", action="store_true", help="only tell which engines work here")
 
@@ -121,6 +124,15 @@ def _report(outcome: RenderOutcome, record: RenderRecord, done: str) -> None:
     print(*messages[-_MOST_LINES:], sep="\n", end="\n" if messages else "")
     if len(messages) > _MOST_LINES:
         print(f"and {len(messages) - _MOST_LINES} more, in {RECORD_FILE}")
+
+
+def _engine(name: str) -> str:
+    """The name of an engine; of one that is another's, a line says so."""
+    if name in engines.NAMES or name not in engines.ALIASES:
+        return name
+    chosen = engines.ALIASES[name]
+    print(f"--engine {name} means {chosen}; the next version will not know it", file=sys.stderr)
+    return chosen
 
 
 def _up_of(text: str) -> tuple[str, Up]:

@@ -17,8 +17,7 @@ from OpenGL import GL
 from pyrender.shader_program import ShaderProgramCache
 
 from renderers.contracts import MeshMaterial, MeshModel, Rig, Texture, TextureMagnification, TextureWrap
-from renderers.raster.light import lamp_directions, shader_defines
-from renderers.raster.renderer import by_opacity, depth_range
+from renderers.look import by_opacity, depth_range, lamp_directions, shader_defines
 
 _WRAPS: dict[TextureWrap, int] = {
     "repeat": GL.GL_REPEAT,

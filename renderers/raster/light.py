@@ -1,29 +1,49 @@
-"""How light meets a surface: two lamps, a sky and a gradient to reflect, which turn with the camera.
+"""How light meets a surface: for single fragments, and for a block of them at once.
 
-Lamps turn so that every side of a shape is lit alike. Linear light throughout; directions have length one
-and point away from the surface.
-
-These functions and constants exist once. A *number* is a float32 array of fragments here; the numba kernels
-compile the same functions for single numbers (`kernels/light.py`), with `larger`, `smaller`, `choose`,
-`bits_of` and `single_of` replaced by their scalar forms. The OpenGL shader gets the constants as defines.
-So a function takes a constant by its name (Python's own numbers would be float64 in a kernel), and a vector
-is anything with three numbers: a tuple, or an array "3 k".
+A block is a table of float32 with a row for each value below and `LANES` fragments in each row. All lanes
+are worked out alike and without branches, so that the compiler takes eight or sixteen at a time.
 
 Powers are made of sums and products alone, so they have the same bits on every processor: libraries round a
 power in their own ways, and each processor may take another one. The logarithm is the series of the area
-tangent, the way back that of the exponential; both are right to 1e-6.
+tangent, the way back that of the exponential; both are right to 1e-6. Python's own numbers would be float64
+in a kernel, so a function takes a constant by its name.
 """
 
 import math
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Float64
+
+from renderers.look import (
+    BARE_REFLECTANCE,
+    FILL_LEVEL,
+    FLATTEST_BUMP,
+    GLEAM_LEVEL,
+    GLEAM_LIMIT,
+    GLEAM_SPREAD,
+    KEY_LEVEL,
+    METAL_LOSS,
+    MIRROR_LEVEL,
+    MIRROR_RISE,
+    SHININESS_LIMIT,
+    SHORTEST,
+    SKY_LEVEL,
+    SKY_RISE,
+    SMOOTHEST,
+    WHITEST,
+)
+from renderers.raster.compiling import Single, bits_of, choose, inline_kernel, kernel, single_of
+from renderers.raster.scene import LANES, Pointer, ScenePointers
 
 F = np.float32
 Bits = np.int32
-Number: TypeAlias = Any
-Vector: TypeAlias = Any
+Vector: TypeAlias = tuple[Single, Single, Single]
+Planar: TypeAlias = tuple[Single, Single]
+# rows: colours are overwritten by the light that reaches the camera
+COLOR, ALPHA, POINT, NORMAL, FLAT, GLOW, METALLIC, ROUGHNESS, OCCLUSION, UNLIT = (
+    row * LANES for row in (0, 3, 4, 7, 10, 13, 16, 17, 18, 19)
+)
+_EYE, _KEY_LAMP, _FILL_LAMP = 0, 3, 6  # of the scene's lights
 
 SMALLEST_BASE = F(1e-37)  # stands in for 0, whose logarithm is none; it shows under exponents below a fifth
 ROOT_BITS = Bits(0x3F3504F3)  # of the root of a half: mantissas lie between it and the root of two
@@ -34,53 +54,9 @@ LOG0, LOG1, LOG2, LOG3, LOG4 = (F(2 / math.log(2) / odd) for odd in (1, 3, 5, 7,
 EXP0, EXP1, EXP2, EXP3, EXP4, EXP5, EXP6 = (F(math.log(2) ** n / math.factorial(n)) for n in range(7))
 ZERO, HALF, ONE, TWO, THREE, EIGHT = F(0), F(0.5), F(1), F(2), F(3), F(8)
 
-_KEY_LAMP = np.array([-0.45, 0.65, 0.8]) / np.linalg.norm([-0.45, 0.65, 0.8])  # in the camera's axes
-_FILL_LAMP = np.array([0.75, 0.15, 0.65]) / np.linalg.norm([0.75, 0.15, 0.65])
-# The look. No name may be part of another name or word of the shader, where each is replaced by its value.
-WHITEST = F(0.85)  # no real surface is all white, and white things must show on white
-BARE_REFLECTANCE = F(0.04)  # of anything but metal, seen straight on
-SKY_LEVEL, SKY_RISE = F(0.325), F(0.075)  # light from all around, and how much more comes from above
-KEY_LEVEL, FILL_LEVEL = F(0.58), F(0.16)
-MIRROR_LEVEL, MIRROR_RISE = F(0.35), F(0.55)  # of what a mirror sees, below and how much more above
-GLEAM_LEVEL = F(0.6)
-METAL_LOSS = F(0.65)  # of diffuse light
-SMOOTHEST, SHININESS_LIMIT = F(0.15), F(400)
-GLEAM_SPREAD, GLEAM_LIMIT = F(25), F(4)
-FLATTEST_BUMP = F(0.2)  # how far a normal map may lean a surface over
-SHORTEST = F(1e-20)  # the length of a vector that has none
-SHADER_CONSTANTS = (
-    *("WHITEST", "BARE_REFLECTANCE", "SKY_LEVEL", "SKY_RISE", "KEY_LEVEL", "FILL_LEVEL", "MIRROR_LEVEL"),
-    *("MIRROR_RISE", "GLEAM_LEVEL", "METAL_LOSS", "SMOOTHEST", "SHININESS_LIMIT", "GLEAM_SPREAD"),
-    *("GLEAM_LIMIT", "FLATTEST_BUMP", "SHORTEST"),
-)
 
-
-def shader_defines() -> dict[str, str]:
-    """The constants that the OpenGL shader shares, as GLSL writes them."""
-    return {name: str(float(str(globals()[name]))) for name in SHADER_CONSTANTS}
-
-
-def lamp_directions(
-    poses: Float64[np.ndarray, "v 4 4"],
-) -> tuple[Float32[np.ndarray, "3 v"], Float32[np.ndarray, "3 v"]]:
-    """Where the key light and the fill light of each view stand, as directions in the world."""
-    lamps = (np.einsum("vij,j->iv", poses[:, :3, :3], lamp) for lamp in (_KEY_LAMP, _FILL_LAMP))
-    key, fill = (lamp.astype(np.float32) for lamp in lamps)
-    return key, fill
-
-
-larger, smaller, choose = np.maximum, np.minimum, np.where
-
-
-def bits_of(number: Number) -> Number:
-    return number.view(np.int32)
-
-
-def single_of(bits: Number) -> Number:
-    return bits.view(np.float32)
-
-
-def log2(base: Number) -> Number:
+@inline_kernel
+def log2(base: Single) -> Single:
     bits = bits_of(base)
     whole = Bits(Bits(bits - ROOT_BITS) >> MANTISSA_BITS)
     mantissa = single_of(Bits(bits - Bits(whole << MANTISSA_BITS)))
@@ -90,7 +66,8 @@ def log2(base: Number) -> Number:
     return F(whole) + ratio * series
 
 
-def two_to(exponent: Number) -> Number:
+@inline_kernel
+def two_to(exponent: Single) -> Single:
     biased = Bits(exponent + ROUND_UP)
     rest = exponent - F(Bits(biased - EXPONENT_BIAS))
     series = ((rest * EXP6 + EXP5) * rest + EXP4) * rest + EXP3
@@ -98,27 +75,33 @@ def two_to(exponent: Number) -> Number:
     return series * single_of(Bits(biased << MANTISSA_BITS))
 
 
-def power(base: Number, exponent: Number) -> Number:
+@inline_kernel
+def power(base: Single, exponent: Single) -> Single:
     """`base ** exponent` for bases from 0 to 1 and exponents from 0 up."""
-    return two_to(larger(exponent * log2(larger(base, SMALLEST_BASE)), SMALLEST_EXPONENT))
+    return two_to(max(exponent * log2(max(base, SMALLEST_BASE)), SMALLEST_EXPONENT))
 
 
-def dot(first: Vector, second: Vector) -> Number:
+@inline_kernel
+def dot(first: Vector, second: Vector) -> Single:
     return first[0] * second[0] + first[1] * second[1] + first[2] * second[2]
 
 
+@inline_kernel
 def add(first: Vector, second: Vector) -> Vector:
     return first[0] + second[0], first[1] + second[1], first[2] + second[2]
 
 
+@inline_kernel
 def subtract(first: Vector, second: Vector) -> Vector:
     return first[0] - second[0], first[1] - second[1], first[2] - second[2]
 
 
-def scale_by(vector: Vector, by: Number) -> Vector:
+@inline_kernel
+def scale_by(vector: Vector, by: Single) -> Vector:
     return vector[0] * by, vector[1] * by, vector[2] * by
 
 
+@inline_kernel
 def cross(first: Vector, second: Vector) -> Vector:
     return (
         first[1] * second[2] - first[2] * second[1],
@@ -127,14 +110,16 @@ def cross(first: Vector, second: Vector) -> Vector:
     )
 
 
+@inline_kernel
 def unit_vector(vector: Vector) -> Vector:
     """A vector of length one; one without length stays zero."""
-    length = larger(np.sqrt(dot(vector, vector)), SHORTEST)
+    length = max(np.sqrt(dot(vector, vector)), SHORTEST)
     return vector[0] / length, vector[1] / length, vector[2] / length
 
 
+@inline_kernel
 def lean_normal(
-    normal: Vector, edges: tuple[Vector, Vector], uv_edges: tuple[Vector, Vector], texel: Vector
+    normal: Vector, edges: tuple[Vector, Vector], uv_edges: tuple[Planar, Planar], texel: Vector
 ) -> Vector:
     """The direction of a normal leant over by a normal map, whose axes follow the texture coordinates.
 
@@ -146,46 +131,50 @@ def lean_normal(
     along = unit_vector(subtract(along, scale_by(normal, dot(normal, along))))
     # in glTF the picture's v runs down and the map's green axis up, hence the minus
     across = scale_by(scale_by(cross(normal, along), -ONE), side)
-    x, y, z = TWO * texel[0] - ONE, TWO * texel[1] - ONE, larger(TWO * texel[2] - ONE, FLATTEST_BUMP)
+    x, y, z = TWO * texel[0] - ONE, TWO * texel[1] - ONE, max(TWO * texel[2] - ONE, FLATTEST_BUMP)
     return add(add(scale_by(along, x), scale_by(across, y)), scale_by(normal, z))
 
 
+@inline_kernel
 def normal_seen_from(to_eye: Vector, leaning: Vector, flat: Vector) -> Vector:
     """The normal of a direction, turned to the side we see and never away from the eye."""
     normal = unit_vector(leaning)
     normal = scale_by(normal, choose(dot(normal, flat) < ZERO, -ONE, ONE))
-    return unit_vector(subtract(normal, scale_by(to_eye, smaller(dot(normal, to_eye), ZERO))))
+    return unit_vector(subtract(normal, scale_by(to_eye, min(dot(normal, to_eye), ZERO))))
 
 
-def surroundings(normal: Vector, to_eye: Vector, roughness: Number) -> Number:
+@inline_kernel
+def surroundings(normal: Vector, to_eye: Vector, roughness: Single) -> Single:
     """What a mirror would see, before occlusion: a sky that brightens upwards, blurred by roughness."""
-    height = TWO * larger(dot(normal, to_eye), ZERO) * normal[1] - to_eye[1]
-    upward = smaller(larger(HALF * height + HALF, ZERO), ONE)
+    height = TWO * max(dot(normal, to_eye), ZERO) * normal[1] - to_eye[1]
+    upward = min(max(HALF * height + HALF, ZERO), ONE)
     return MIRROR_LEVEL + MIRROR_RISE * power(upward, THREE - TWO * roughness)
 
 
-def highlight(normal: Vector, to_eye: Vector, key: Vector, facing_key: Number, roughness: Number) -> Number:
+@inline_kernel
+def highlight(normal: Vector, to_eye: Vector, key: Vector, facing_key: Single, roughness: Single) -> Single:
     """The gleam of the key light."""
-    rough = larger(roughness, SMOOTHEST)
+    rough = max(roughness, SMOOTHEST)
     squared = rough * rough
     shininess = TWO / (squared * squared) - TWO
-    facing = smaller(larger(dot(normal, unit_vector(add(key, to_eye))), ZERO), ONE)
-    gleam = power(facing, smaller(shininess, SHININESS_LIMIT))
-    return smaller((shininess + EIGHT) / GLEAM_SPREAD * gleam * facing_key, GLEAM_LIMIT)
+    facing = min(max(dot(normal, unit_vector(add(key, to_eye))), ZERO), ONE)
+    gleam = power(facing, min(shininess, SHININESS_LIMIT))
+    return min((shininess + EIGHT) / GLEAM_SPREAD * gleam * facing_key, GLEAM_LIMIT)
 
 
+@inline_kernel
 def reflected_light(
     color: Vector,
-    finish: tuple[Vector, Number, Number, Number],
+    finish: tuple[Vector, Single, Single, Single],
     normal: Vector,
     to_eye: Vector,
     lamps: tuple[Vector, Vector],
 ) -> Vector:
     """The light that reaches the camera; `finish` is glow, metallic, roughness and occlusion."""
     (glow, metallic, roughness, occlusion), (key, fill) = finish, lamps
-    facing_key = larger(dot(normal, key), ZERO)
+    facing_key = max(dot(normal, key), ZERO)
     sky = (SKY_LEVEL + SKY_RISE * normal[1]) * occlusion
-    diffuse = sky + KEY_LEVEL * facing_key + FILL_LEVEL * larger(dot(normal, fill), ZERO)
+    diffuse = sky + KEY_LEVEL * facing_key + FILL_LEVEL * max(dot(normal, fill), ZERO)
     mirrored = surroundings(normal, to_eye, roughness) * occlusion
     mirrored = mirrored + GLEAM_LEVEL * highlight(normal, to_eye, key, facing_key, roughness)
     albedo = scale_by(color, WHITEST)
@@ -197,7 +186,28 @@ def reflected_light(
     )
 
 
-BY_SCALARS = (
-    *(log2, two_to, power, dot, add, subtract, scale_by, cross, unit_vector, lean_normal),
-    *(normal_seen_from, surroundings, highlight, reflected_light),
-)  # compiled by the kernels, each after those that it calls
+@inline_kernel
+def load_vector(values: Pointer, first: int) -> Vector:
+    return values[first], values[first + 1], values[first + 2]
+
+
+@inline_kernel
+def _row(block: Pointer, row: int, lane: int) -> Vector:
+    return block[row + lane], block[row + LANES + lane], block[row + 2 * LANES + lane]
+
+
+@kernel
+def light_fragments(scene: ScenePointers) -> None:
+    """Replace the colours of a block by light."""
+    block, eye = scene.block, load_vector(scene.lights, _EYE)
+    lamps = load_vector(scene.lights, _KEY_LAMP), load_vector(scene.lights, _FILL_LAMP)
+    for lane in range(LANES):
+        color, unlit = _row(block, COLOR, lane), block[UNLIT + lane] > ZERO
+        to_eye = unit_vector(subtract(eye, _row(block, POINT, lane)))
+        normal = normal_seen_from(to_eye, _row(block, NORMAL, lane), _row(block, FLAT, lane))
+        metallic, roughness = block[METALLIC + lane], block[ROUGHNESS + lane]
+        finish = _row(block, GLOW, lane), metallic, roughness, block[OCCLUSION + lane]
+        reflected = reflected_light(color, finish, normal, to_eye, lamps)
+        block[COLOR + lane] = color[0] if unlit else reflected[0]
+        block[COLOR + LANES + lane] = color[1] if unlit else reflected[1]
+        block[COLOR + 2 * LANES + lane] = color[2] if unlit else reflected[2]

@@ -1,132 +1,204 @@
-"""A model as some cameras see it, with what is the same all over a face worked out once.
+"""A model as flat arrays, and the pointers by which kernels read and write them.
 
-Legend: v views · q visible faces, each counted once in every view that shows it · k fragments.
+Legend: n vertices · f faces · m materials · t textures · l mip levels · s samples along a side · p pixels.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections import namedtuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
-from jaxtyping import Float, Float32, Float64, Int32, Int64
+from jaxtyping import Float32, Float64, Int32, Int64, UInt8
 
-from renderers.contracts import MeshMaterial, MeshModel
-from renderers.raster.light import lamp_directions
+from renderers.contracts import MeshModel, Texture, TextureWrap
+from renderers.images.color import BYTE_OF_LINEAR
+from renderers.raster.compiling import kernel, pointers_of
+
+UNLIT, CUTOFF, MATERIAL_WIDTH = 9, 10, 11  # columns of the material table
+WRAPS: tuple[TextureWrap, ...] = ("repeat", "clamp", "mirror")
+TEXTURES = ("base_texture", "metal_rough_texture", "normal_texture", "occlusion_texture", "emissive_texture")
+CHANNELS, LEVELS, WRAP_U, WRAP_V, TRANSFORMED, NEAREST, UV_SET, MAP_WIDTH = 1, 2, 3, 4, 5, 6, 7, 8
+MOST_LEVELS = 32
+SLOTS, SLOT_VALUES = 512, 47  # how many faces are kept worked out, and what is kept of each (see faces.py)
+LANES, BLOCK_ROWS = 256, 20  # how many fragments are lit at once, and what is known of each (see light.py)
+Addresses: TypeAlias = tuple[int, ...]
+SceneNumbers: TypeAlias = tuple[int, int, int, int, bool, float, float]  # the last fields of `ScenePointers`
+Pointer: TypeAlias = Any  # to the numbers of one array
+_STILL = np.array([[1, 0, 0], [0, 1, 0]], np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class Fragments:
-    """One face at one place of one view, k times; places are on the screen, in samples."""
+class MeshArrays(NamedTuple):
+    """The geometry of a model."""
 
-    view: Int64[np.ndarray, " k"]
-    face: Int32[np.ndarray, " k"]
+    vertices: Float32[np.ndarray, "n 3"]
+    faces: Int32[np.ndarray, "f 3"]
+    normals: Float32[np.ndarray, "f 3 3"]
+    uv: Float32[np.ndarray, "n 2"]
+    uv1: Float32[np.ndarray, "n 2"]
+    colors: Float32[np.ndarray, "n 4"]
+    material_of: Int32[np.ndarray, " f"]
+
+
+class MaterialArrays(NamedTuple):
+    """Materials and their textures."""
+
+    opacity_of: Int32[np.ndarray, " m"]  # SOLID, CUT or CLEAR
+    materials: Float32[np.ndarray, "m 11"]  # base (4), emissive (3), metallic, roughness, unlit, cutoff
+    textures_of: Int32[np.ndarray, "m 5"]  # by TEXTURES; -1 for none
+    maps: Int64[np.ndarray, "t 8"]  # the address of the texels, then as named above
+    moves: Float32[np.ndarray, "t 8"]  # the transform, then log2 of its zoom and of the picture's side
+    levels: Int64[np.ndarray, "t l 3"]  # width, height, first texel
+
+
+class ScratchArrays(NamedTuple):
+    """What kernels fill in, view after view."""
+
+    camera: Float64[np.ndarray, " 13"]  # place, rotation row by row, zoom
+    lights: Float32[np.ndarray, " 9"]  # the eye, the directions of the key and of the fill light
+    bytes_of_light: UInt8[np.ndarray, " b"]
+    screen: Float64[np.ndarray, "n 3"]
+    keys: Int64[np.ndarray, "s s"]
+    edges: Float64[np.ndarray, " 15"]
+    held: Int64[np.ndarray, " k"]  # the face in each slot, -1 for none
+    planes: Float64[np.ndarray, "k 9"]
+    values: Float32[np.ndarray, "k 47"]
+    block: Float32[np.ndarray, "r l"]  # fragments that are lit together (see light.py)
+    four: Int64[np.ndarray, " 8"]  # the keys of a pixel's samples, then the faces that count for them
+    glass: Float32[np.ndarray, " 16"]  # the light that each sample lets through; then what glass adds to each
+
+
+class FragmentArrays(NamedTuple):
+    """The fragments of one row of pixels (see pixels.py), and those of glass in the whole view (layers.py).
+
+    A *quad* is four samples of one pixel: what is solid there, and then each layer of glass.
+    """
+
+    quads: Int64[np.ndarray, " w"]  # where each pixel's quads begin, and one more
+    owners: Int64[np.ndarray, "q 4"]  # the fragment that each sample shows, -1 for none
+    faces: Int64[np.ndarray, " k"]
     x: Float64[np.ndarray, " k"]
     y: Float64[np.ndarray, " k"]
-
-    def __len__(self) -> int:
-        return len(self.face)
-
-    def __getitem__(self, piece: slice) -> "Fragments":
-        return Fragments(self.view[piece], self.face[piece], self.x[piece], self.y[piece])
+    colors: Float32[np.ndarray, "k 4"]
+    starts: Int64[np.ndarray, " S"]  # where the glass of each sample begins in `layers`, and one more
+    layers: Int64[np.ndarray, " g"]  # keys, in a sample the nearest first
 
 
-@dataclass(frozen=True, eq=False)
-class RasterScene:
-    """A model, the cameras and where its vertices lie on the screen."""
-
-    model: MeshModel
-    poses: Float64[np.ndarray, "v 4 4"]
-    screen: Float64[np.ndarray, "v n 3"]  # x, y in samples and 1/distance
-    pixel: int  # the side of a pixel, in samples
-
-    @cached_property
-    def lamps(self) -> tuple[Float32[np.ndarray, "3 v"], Float32[np.ndarray, "3 v"]]:
-        """The directions of the key and the fill light of each view."""
-        return lamp_directions(self.poses)
-
-    @cached_property
-    def eyes(self) -> Float32[np.ndarray, "3 v"]:
-        """Where each camera stands."""
-        return self.poses[:, :3, 3].T.astype(np.float32)
-
-    @property
-    def uv_sets(self) -> int:
-        """How many texture coordinates each vertex has."""
-        return 1 if self.model.uv1 is None else 2
-
-    @cached_property
-    def materials(self) -> Float32[np.ndarray, "10 m"]:
-        """The material table."""
-        return material_table(self.model.materials)
+def mesh_arrays(model: MeshModel) -> MeshArrays:
+    """The arrays of a model, row by row in memory."""
+    second = model.uv if model.uv1 is None else model.uv1
+    of_vertices = model.vertices, model.faces, model.normals, model.uv, second, model.colors
+    return MeshArrays(*map(np.ascontiguousarray, (*of_vertices, model.material_of)))
 
 
-def material_table(materials: Sequence[MeshMaterial]) -> Float32[np.ndarray, "10 m"]:
-    """Base (4), emissive (3), metallic, roughness, unlit of each material."""
-    rows = [(*one.base, *one.emissive, one.metallic, one.roughness, one.unlit) for one in materials]
-    return np.array(rows, np.float32).T.copy()
+def distinct_textures(model: MeshModel) -> list[Texture]:
+    """Every texture once. Kernels know only where their texels lie: keep them while they draw."""
+    every = [getattr(material, name) for material in model.materials for name in TEXTURES]
+    return list({id(texture): texture for texture in every if texture is not None}.values())
 
 
-@dataclass(frozen=True, eq=False)
-class VisibleFaces:
-    """What is the same all over a face in a view; rows belong to the faces that `number` points at."""
-
-    number: Int64[np.ndarray, " k"]  # of each fragment
-    planes: Float64[np.ndarray, "q 9"]  # corner weights over the screen, before perspective is undone
-    table: Float32[np.ndarray, "q t"]  # what is interpolated, corner by corner; then normal and densities
-
-
-def visible_faces(scene: RasterScene, at: Fragments) -> VisibleFaces:
-    """The faces of these fragments."""
-    faces = len(scene.model.faces)
-    marks = np.zeros(len(scene.poses) * faces, np.int64)
-    pairs = at.view * faces + at.face
-    marks[pairs] = 1
-    shown = np.flatnonzero(marks)
-    marks[shown] = np.arange(len(shown))
-    view, face = np.divmod(shown, faces)
-    corners = scene.model.faces[face]
-    screen = scene.screen[view[:, None], corners]
-    return VisibleFaces(marks[pairs], _planes(screen), _table(scene, view, face, screen))
-
-
-def _planes(screen: Float64[np.ndarray, "q 3 3"]) -> Float64[np.ndarray, "q 9"]:
-    """For each corner the a, b, c of (a x + b y + c): 0 on the opposite edge, growing towards the corner."""
-    after, before = screen[:, [1, 2, 0]], screen[:, [2, 0, 1]]
-    moved = after[..., 0] * before[..., 1] - after[..., 1] * before[..., 0]
-    planes = np.stack([after[..., 1] - before[..., 1], before[..., 0] - after[..., 0], moved], axis=2)
-    planes *= (np.sign(doubled_area(screen))[:, None] * screen[..., 2])[..., None]
-    return planes.reshape(-1, 9)
+def material_arrays(model: MeshModel, textures: list[Texture], opacities: list[int]) -> MaterialArrays:
+    """The tables of a model's materials."""
+    number = {id(texture): index for index, texture in enumerate(textures)}
+    rows = [[number.get(id(getattr(one, name)), -1) for name in TEXTURES] for one in model.materials]
+    table = [
+        (*one.base, *one.emissive, one.metallic, one.roughness, one.unlit, one.alpha_cutoff)
+        for one in model.materials
+    ]
+    maps, moves = np.zeros((len(textures), MAP_WIDTH), np.int64), np.zeros((len(textures), 8), np.float32)
+    levels = np.zeros((len(textures), MOST_LEVELS, 3), np.int64)
+    for place, texture in enumerate(textures):
+        texels, wraps = texture.texels, map(WRAPS.index, texture.wrap)
+        assert texels.flags.c_contiguous
+        assert texels.shape[1] in (3, 4)
+        flags = texture.transform is not None, texture.magnify == "nearest", texture.uv_set
+        maps[place] = texels.ctypes.data, texels.shape[1], len(texture.sizes), *wraps, *flags
+        transform = _STILL if texture.transform is None else texture.transform
+        moves[place] = *transform.ravel(), _log_zoom(transform), _log_side(texture)
+        levels[place, : len(texture.sizes)] = np.column_stack([texture.sizes, texture.starts])
+    return MaterialArrays(
+        opacity_of=np.array(opacities, np.int32),
+        materials=np.array(table, np.float32),
+        textures_of=np.array(rows, np.int32),
+        maps=maps,
+        moves=moves,
+        levels=levels,
+    )
 
 
-def _table(
-    scene: RasterScene,
-    view: Int64[np.ndarray, " q"],
-    face: Int64[np.ndarray, " q"],
-    screen: Float64[np.ndarray, "q 3 3"],
-) -> Float32[np.ndarray, "q t"]:
-    """Position, normal, uv, perhaps colour and second uv of corners; the flat normal; density by each uv."""
-    model, corners = scene.model, scene.model.faces[face]
-    points, uv = model.vertices[corners], model.uv[corners]
-    colors = [model.colors[corners]] if scene.model.colored else []
-    second = [] if model.uv1 is None else [model.uv1[corners]]
-    mixed = np.concatenate([points, model.normals[face], uv, *colors, *second], axis=2)
-    flat = np.cross(points[:, 1] - points[:, 0], points[:, 2] - points[:, 0])
-    away = np.einsum("qi,qi->q", flat, scene.eyes.T[view] - points[:, 0]) < 0
-    flat[away] *= -1
-    density = [_density(screen, one, scene.pixel)[:, None] for one in (uv, *second)]
-    return np.concatenate([mixed.reshape(len(face), 3 * mixed.shape[2]), flat, *density], axis=1)
+def _log_side(texture: Texture) -> float:
+    """log2 of the picture's mean side, in texels."""
+    return float(0.5 * np.log2(float(texture.sizes[0].prod())))
 
 
-def _density(
-    screen: Float64[np.ndarray, "q 3 3"], uv: Float32[np.ndarray, "q 3 2"], pixel: int
-) -> Float32[np.ndarray, " q"]:
-    """log2 of the length in texture coordinates that a pixel covers."""
-    screen_area = np.maximum(np.abs(doubled_area(screen)), 1e-6) / pixel**2
-    uv_area = np.maximum(np.abs(doubled_area(uv)), np.float32(1e-12))
-    return np.asarray(0.5 * np.log2(uv_area / screen_area), np.float32)
+def _log_zoom(transform: Float32[np.ndarray, "2 3"]) -> float:
+    """log2 of how much a transform stretches lengths."""
+    area = abs(float(transform[0, 0] * transform[1, 1] - transform[0, 1] * transform[1, 0]))
+    return float(0.5 * np.log2(max(area, 1e-12)))
 
 
-def doubled_area(corners: Float[np.ndarray, "q 3 c"]) -> Float[np.ndarray, " q"]:
-    """Twice the area of triangles in the plane, negative if they turn the other way."""
-    first, second = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
-    return np.asarray(first[:, 0] * second[:, 1] - first[:, 1] * second[:, 0])
+def scratch_arrays(model: MeshModel, size: int) -> ScratchArrays:
+    """Room to draw a view in."""
+    side = 2 * size
+    return ScratchArrays(
+        camera=np.empty(13),
+        lights=np.empty(9, np.float32),
+        bytes_of_light=BYTE_OF_LINEAR,
+        screen=np.empty((len(model.vertices), 3)),
+        keys=np.empty((side, side), np.int64),
+        edges=np.empty(15),
+        held=np.empty(SLOTS, np.int64),
+        planes=np.empty((SLOTS, 9)),
+        values=np.empty((SLOTS, SLOT_VALUES), np.float32),
+        block=np.zeros((BLOCK_ROWS, LANES), np.float32),
+        four=np.empty(8, np.int64),
+        glass=np.empty(16, np.float32),
+    )
+
+
+def fragment_arrays(
+    size: int, layers_in_row: int, layers: int, starts: Int64[np.ndarray, " S"]
+) -> FragmentArrays:
+    """Room for the fragments of a row of pixels and for so many of glass."""
+    quads = size + layers_in_row
+    return FragmentArrays(
+        np.empty(size + 1, np.int64),
+        np.empty((quads, 4), np.int64),
+        np.empty(4 * quads, np.int64),
+        np.empty(4 * quads),
+        np.empty(4 * quads),
+        np.empty((4 * quads, 4), np.float32),
+        starts,
+        np.empty(layers, np.int64),
+    )
+
+
+def addresses_of(*groups: MeshArrays | MaterialArrays | ScratchArrays | FragmentArrays) -> Addresses:
+    """Where each array begins."""
+    return tuple(array.ctypes.data for group in groups for array in group)
+
+
+ARRAYS = {**MeshArrays.__annotations__, **MaterialArrays.__annotations__, **ScratchArrays.__annotations__}
+if TYPE_CHECKING:  # fields are pointers, which mypy does not know
+    ScenePointers: TypeAlias = Any
+    FragmentPointers: TypeAlias = Any
+else:
+    NUMBERS = ("vertex_count", "face_count", "side", "uv_sets", "colored", "far", "depth_scale")
+    ScenePointers = namedtuple("ScenePointers", (*ARRAYS, *NUMBERS))
+    FragmentPointers = namedtuple("FragmentPointers", FragmentArrays._fields)
+_array_pointers = pointers_of(ARRAYS)
+_fragment_array_pointers = pointers_of(FragmentArrays.__annotations__)
+
+
+@kernel
+def scene_pointers(at: Addresses, numbers: SceneNumbers) -> ScenePointers:
+    """The scene whose arrays begin at these addresses.
+
+    Its numbers: counts, the side in samples, texture coordinates of a vertex, whether vertices have colours
+    of their own, the least 1/distance, and the scale from 1/distance to whole numbers.
+    """
+    return ScenePointers(*(_array_pointers(at) + numbers))
+
+
+@kernel
+def fragment_pointers(at: Addresses) -> FragmentPointers:
+    """The lists that begin at these addresses."""
+    return FragmentPointers(*_fragment_array_pointers(at))

@@ -1,126 +1,134 @@
-"""Fragments -> linear light: what a face looks like at a place on the screen.
+"""Fragments -> what their surface is like."""
 
-Values of one fragment are columns, "c k"; fragments are shaded in pieces that stay in the processor's caches.
-"""
+from renderers.raster import faces, light
+from renderers.raster import scene as packed
+from renderers.raster.compiling import Single, inline_kernel, kernel
+from renderers.raster.faces import interpolate, interpolate_vector, slot_of, weights_at
+from renderers.raster.light import Vector
+from renderers.raster.scene import LANES, FragmentPointers, ScenePointers
+from renderers.raster.texture_lookup import Color, sample_texture
 
-from collections.abc import Iterator
-from functools import cached_property
-from typing import TypeAlias
-
-import numpy as np
-from jaxtyping import Float32, Float64, Int64
-
-from renderers.contracts import Texture
-from renderers.raster.light import lean_normal, normal_seen_from, reflected_light, subtract, unit_vector
-from renderers.raster.scene import Fragments, RasterScene, VisibleFaces, visible_faces
-from renderers.raster.texture_lookup import sample_texture
-
-Row: TypeAlias = Float32[np.ndarray, " k"]
-Wholes: TypeAlias = Int64[np.ndarray, " h"]
-Finish: TypeAlias = tuple[Float32[np.ndarray, "3 k"], Row, Row, Row]
-_AT_ONCE = 8192
+_BASE, _METAL_ROUGH, _NORMAL, _OCCLUSION, _EMISSIVE = range(5)  # of packed.TEXTURES
 
 
-def shade_fragments(scene: RasterScene, at: Fragments) -> Float32[np.ndarray, "4 k"]:
-    """Linear colour and alpha of each fragment."""
-    empty = np.zeros((4, 0), np.float32)
-    return np.concatenate([empty, *(shading.rgba() for shading in _shadings(scene, at))], axis=1)
+@kernel
+def shade_fragments(scene: ScenePointers, listed: FragmentPointers, count: int) -> None:
+    """Fill in the linear colour and alpha of the first so many fragments."""
+    for first in range(0, count, LANES):
+        lanes = min(LANES, count - first)
+        for lane in range(lanes):
+            _gather(scene, listed, first + lane, lane)
+        light.light_fragments(scene)
+        for lane in range(lanes):
+            for channel in range(4):
+                listed.colors[4 * (first + lane) + channel] = scene.block[channel * LANES + lane]
 
 
-def fragment_alpha(scene: RasterScene, at: Fragments) -> Float32[np.ndarray, " k"]:
-    """Alpha alone, for tests before depth."""
-    empty = np.zeros(0, np.float32)
-    return np.concatenate([empty, *(shading.color[3] for shading in _shadings(scene, at))])
+@inline_kernel
+def _gather(scene: ScenePointers, listed: FragmentPointers, fragment: int, lane: int) -> None:
+    """Put what is known of a fragment into the block."""
+    slot = slot_of(scene, listed.faces[fragment])
+    weights = weights_at(scene, slot, listed.x[fragment], listed.y[fragment])
+    glow, metallic, roughness, occlusion = _finish(scene, slot, weights)
+    red, green, blue, alpha = color_at(scene, slot, weights)
+    _put(scene, light.COLOR + lane, (red, green, blue))
+    _put(scene, light.POINT + lane, interpolate_vector(scene, slot, faces.POINT, weights))
+    _put(scene, light.NORMAL + lane, _leaning(scene, slot, weights))
+    _put(scene, light.FLAT + lane, light.load_vector(scene.values, slot * packed.SLOT_VALUES + faces.FLAT))
+    _put(scene, light.GLOW + lane, glow)
+    scene.block[light.ALPHA + lane] = alpha
+    scene.block[light.METALLIC + lane] = metallic
+    scene.block[light.ROUGHNESS + lane] = roughness
+    scene.block[light.OCCLUSION + lane] = occlusion
+    material = _material(scene, slot) * packed.MATERIAL_WIDTH
+    scene.block[light.UNLIT + lane] = scene.materials[material + packed.UNLIT]
 
 
-def _shadings(scene: RasterScene, at: Fragments) -> Iterator["_Shading"]:
-    visible = visible_faces(scene, at)
-    for start in range(0, len(at), _AT_ONCE):
-        piece = slice(start, start + _AT_ONCE)
-        yield _Shading(scene, at[piece], visible, visible.number[piece])
+@inline_kernel
+def _put(scene: ScenePointers, at: int, vector: Vector) -> None:
+    scene.block[at], scene.block[at + LANES], scene.block[at + 2 * LANES] = vector
 
 
-class _Shading:
-    """A piece of the fragments, with what is worked out about them, each thing once."""
-
-    def __init__(
-        self, scene: RasterScene, at: Fragments, visible: VisibleFaces, number: Int64[np.ndarray, " k"]
-    ) -> None:
-        self.scene, self.view = scene, at.view
-        self.material = np.take(scene.model.material_of, at.face)
-        self.table = np.ascontiguousarray(np.take(visible.table, number, axis=0).T)
-        planes = np.ascontiguousarray(np.take(visible.planes, number, axis=0).T)
-        sets = scene.uv_sets
-        self.corners = self.table[: -3 - sets].reshape(3, -1, len(at))
-        self.flat, self.density = self.table[-3 - sets : -sets], self.table[-sets:]
-        weights = corner_weights(planes, at.x, at.y)
-        mixed = self.corners[0] * weights[0] + self.corners[1] * weights[1] + self.corners[2] * weights[2]
-        self.point, self.normal, self.own_color = mixed[:3], mixed[3:6], mixed[8:12]
-        self.uv = mixed[6:8], mixed[-2:]
-
-    def rgba(self) -> Float32[np.ndarray, "4 k"]:
-        to_eye = unit_vector(subtract(np.take(self.scene.eyes, self.view, axis=1), self.point))
-        normal = normal_seen_from(to_eye, self.leaning(), self.flat)
-        key, fill = (np.take(lamp, self.view, axis=1) for lamp in self.scene.lamps)
-        light = reflected_light(self.color, self.finish(), normal, to_eye, (key, fill))
-        rgba = np.stack([*light, self.color[3]])
-        unlit = self.of_material(slice(9, 10))[0] > 0
-        return np.where(unlit, self.color, rgba) if unlit.any() else rgba
-
-    def of_material(self, rows: slice) -> Float32[np.ndarray, "c k"]:
-        """Rows of the material table."""
-        return np.stack([np.take(row, self.material) for row in self.scene.materials[rows]])
-
-    @cached_property
-    def color(self) -> Float32[np.ndarray, "4 k"]:
-        """Albedo and alpha."""
-        color = self.of_material(slice(0, 4))
-        if self.scene.model.colored:
-            color *= self.own_color
-        for here, texels in self.textured("base_texture"):
-            color[:, here] *= texels
-        return color
-
-    def finish(self) -> Finish:
-        """Glow, metallic, roughness and occlusion."""
-        glow, (metallic, roughness) = self.of_material(slice(4, 7)), self.of_material(slice(7, 9))
-        occlusion = np.ones_like(metallic)
-        for here, texels in self.textured("metal_rough_texture"):
-            roughness[here] *= texels[1]
-            metallic[here] *= texels[2]
-        for here, texels in self.textured("occlusion_texture"):
-            occlusion[here] = texels[0]
-        for here, texels in self.textured("emissive_texture"):
-            glow[:, here] *= texels
-        return glow, metallic, roughness, occlusion
-
-    def leaning(self) -> Float32[np.ndarray, "3 k"]:
-        """The directions of the normals."""
-        normal: Float32[np.ndarray, "3 k"] = self.normal.copy()
-        for here, texels in self.textured("normal_texture"):
-            corners = self.corners[:, :, here]
-            first, second = corners[1] - corners[0], corners[2] - corners[0]
-            edges, uv_edges = (first[:3], second[:3]), (first[6:8], second[6:8])
-            normal[:, here] = lean_normal(unit_vector(normal[:, here]), edges, uv_edges, texels)
-        return normal
-
-    def textured(self, name: str) -> Iterator[tuple[slice | Wholes, Float32[np.ndarray, "c h"]]]:
-        """For each material that has this texture: which fragments it has, and the texture there."""
-        materials = self.scene.model.materials
-        for number, material in enumerate(materials):
-            texture: Texture | None = getattr(material, name)
-            if texture is None:
-                continue
-            here = slice(None) if len(materials) == 1 else np.flatnonzero(self.material == number)
-            if isinstance(here, slice) or len(here):
-                uv, density = self.uv[texture.uv_set], self.density[texture.uv_set]
-                yield here, sample_texture(texture, uv[:, here], density[here])
+@inline_kernel
+def _material(scene: ScenePointers, slot: int) -> int:
+    return int(scene.material_of[scene.held[slot]])
 
 
-def corner_weights(
-    planes: Float64[np.ndarray, "9 k"], x: Float64[np.ndarray, " k"], y: Float64[np.ndarray, " k"]
-) -> Float32[np.ndarray, "3 k"]:
-    """How much each corner counts at a place, right in perspective."""
-    a, b, c = planes.reshape(3, 3, -1).transpose(1, 0, 2)
-    shares = np.maximum(a * x + b * y + c, 0) + 1e-30  # samples may lie a rounding error outside
-    return np.asarray(shares / (shares[0] + shares[1] + shares[2]), np.float32)
+@inline_kernel
+def _texture(scene: ScenePointers, slot: int, kind: int) -> int:
+    """The number of the material's texture of this kind, or -1."""
+    return int(scene.textures_of[5 * _material(scene, slot) + kind])
+
+
+@inline_kernel
+def _texel(scene: ScenePointers, slot: int, texture: int, weights: Vector) -> Color:
+    second = scene.maps[texture * packed.MAP_WIDTH + packed.UV_SET]
+    first = faces.UV1 if second else faces.UV
+    u, v = interpolate(scene, slot, first, weights), interpolate(scene, slot, first + 1, weights)
+    density = scene.values[slot * packed.SLOT_VALUES + faces.DENSITY + second]
+    return sample_texture(scene, texture, u, v, density)
+
+
+@inline_kernel
+def color_at(scene: ScenePointers, slot: int, weights: Vector) -> Color:
+    """Albedo and alpha."""
+    base, first = scene.materials, _material(scene, slot) * packed.MATERIAL_WIDTH
+    texture = _texture(scene, slot, _BASE)
+    color = base[first], base[first + 1], base[first + 2], base[first + 3]
+    if scene.colored:
+        red, green, blue = interpolate_vector(scene, slot, faces.COLOR, weights)
+        color = _times(color, (red, green, blue, interpolate(scene, slot, faces.COLOR + 3, weights)))
+    if texture >= 0:
+        color = _times(color, _texel(scene, slot, texture, weights))
+    return color
+
+
+@inline_kernel
+def _times(first: Color, second: Color) -> Color:
+    return first[0] * second[0], first[1] * second[1], first[2] * second[2], first[3] * second[3]
+
+
+@inline_kernel
+def _leaning(scene: ScenePointers, slot: int, weights: Vector) -> Vector:
+    """The direction of the normal."""
+    normal = interpolate_vector(scene, slot, faces.NORMAL_AT, weights)
+    texture = _texture(scene, slot, _NORMAL)
+    if texture >= 0:
+        x, y, z, _ = _texel(scene, slot, texture, weights)
+        normal = _bumped(scene, slot, light.unit_vector(normal), (x, y, z))
+    return normal
+
+
+@kernel
+def _bumped(scene: ScenePointers, slot: int, normal: Vector, texel: Vector) -> Vector:
+    """The direction of a normal leant over by a normal map."""
+    values, a = scene.values, slot * packed.SLOT_VALUES
+    b, c = a + faces.CORNER_WIDTH, a + 2 * faces.CORNER_WIDTH
+    here = light.load_vector(values, a)
+    first = light.subtract(light.load_vector(values, b), here)
+    second = light.subtract(light.load_vector(values, c), here)
+    a, b, c = a + faces.UV, b + faces.UV, c + faces.UV
+    first_uv = values[b] - values[a], values[b + 1] - values[a + 1]
+    second_uv = values[c] - values[a], values[c + 1] - values[a + 1]
+    leaning: Vector = light.lean_normal(normal, (first, second), (first_uv, second_uv), texel)
+    return leaning
+
+
+@inline_kernel
+def _finish(scene: ScenePointers, slot: int, weights: Vector) -> tuple[Vector, Single, Single, Single]:
+    """Glow, metallic, roughness and occlusion."""
+    values, first = scene.materials, _material(scene, slot) * packed.MATERIAL_WIDTH
+    glow = values[first + 4], values[first + 5], values[first + 6]
+    metallic, roughness, occlusion = values[first + 7], values[first + 8], light.ONE
+    texture = _texture(scene, slot, _METAL_ROUGH)
+    if texture >= 0:
+        _, green, blue, _ = _texel(scene, slot, texture, weights)
+        metallic, roughness = metallic * blue, roughness * green
+    texture = _texture(scene, slot, _OCCLUSION)
+    if texture >= 0:
+        occlusion = _texel(scene, slot, texture, weights)[0]
+    texture = _texture(scene, slot, _EMISSIVE)
+    if texture >= 0:
+        red, green, blue, _ = _texel(scene, slot, texture, weights)
+        glow = glow[0] * red, glow[1] * green, glow[2] * blue
+    return glow, metallic, roughness, occlusion

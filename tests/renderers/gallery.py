@@ -53,7 +53,7 @@ class Agreement:
 def main(folder: Path) -> None:
     """Write the pictures and the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    with Sandbox(1, engine="numpy") as ours, _pyrender() as theirs:
+    with Sandbox(1) as ours, _pyrender() as theirs:
         rows = [_row(folder, name, what, make, ours, theirs) for name, (what, make) in EXHIBITS.items()]
         page = _PAGE.format(platform=theirs.engine.name.upper(), rows="\n".join(rows))
     (folder / "README.md").write_text(page, encoding="utf-8")

@@ -24,12 +24,12 @@ from tests.renderers import exhibit_files
 from tests.renderers.glb import Glb, unlit
 from tests.waiting import PATIENCE
 
-QUICK = ("--rig", "ring2", "--size", 16, "--format", "png", "--workers", 1, "--engine", "numpy")
+QUICK = ("--rig", "ring2", "--size", 16, "--format", "png", "--workers", 1)
 
 
 @pytest.fixture(scope="module")
 def one_worker() -> Iterator[Sandbox]:
-    with Sandbox(1, seconds=PATIENCE, engine="numpy") as sandbox:
+    with Sandbox(1, seconds=PATIENCE) as sandbox:
         yield sandbox
 
 
@@ -260,3 +260,12 @@ def test_a_damaged_record_is_named(tmp_path: Path, kept: str) -> None:
     square(tmp_path, "red.glb")
     with pytest.raises(MultifoldError, match=r"views\.json is damaged"):
         run(tmp_path / "red.glb", "--out", tmp_path)
+
+
+@pytest.mark.usefixtures("warm")
+def test_numpy_means_numba(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mesh = square(tmp_path, "red.glb")
+    assert run(mesh, "--out", tmp_path / "out", *QUICK, "--engine", "numpy") == 0
+    assert "--engine numpy means numba" in capsys.readouterr().err
+    assert run(mesh, "--out", tmp_path / "out", *QUICK) == 0
+    assert "0 rendered, 1 in all" in capsys.readouterr().out

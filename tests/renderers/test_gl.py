@@ -16,8 +16,8 @@ import pytest
 
 from renderers import cameras, gl
 from renderers.contracts import RenderEngineError
+from renderers.look import shader_defines
 from renderers.mesh.load import load_model
-from renderers.raster.light import shader_defines
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers.exhibits import EXHIBITS

@@ -27,7 +27,7 @@ SMALL = MeshLimits(image_pixels=16_000_000)
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
-    with Sandbox(1, seconds=PATIENCE, memory_bytes=1 << 30, limits=SMALL, engine="numpy") as one:
+    with Sandbox(1, seconds=PATIENCE, memory_bytes=1 << 30, limits=SMALL) as one:
         yield one
 
 
@@ -144,7 +144,7 @@ def test_four_thousand_renders_do_not_make_us_grow(monkeypatch: pytest.MonkeyPat
     glb = Glb()
     glb.square(unlit(glb, (1, 0, 0, 1)))
     data = glb.bytes()
-    with Sandbox(1, seconds=PATIENCE, engine="numpy") as sandbox:
+    with Sandbox(1, seconds=PATIENCE) as sandbox:
         first, before = sandbox.render(data, ".glb", "ring1", 8), (0, 0)
         for number in range(4_000):
             assert (sandbox.render(data, ".glb", "ring1", 8) == first).all()

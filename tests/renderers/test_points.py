@@ -148,7 +148,7 @@ def test_a_worker_samples_what_we_sample(tmp_path: Path) -> None:
     trimesh.creation.box((1, 2, 3)).export(tmp_path / "box.stl")
     ours = sample_points(load_model(tmp_path / "box.stl"), 300, 5)
     (tmp_path / "flat.obj").write_text("v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n")
-    with Sandbox(1, engine="numpy") as sandbox:
+    with Sandbox(1) as sandbox:
         theirs = sandbox.sample((tmp_path / "box.stl").read_bytes(), ".stl", 300, 5)
         assert (theirs.points.rows() == ours.rows()).all()
         assert theirs.up == "z"
@@ -171,7 +171,7 @@ def test_the_command_writes_points_once(tmp_path: Path, capsys: pytest.CaptureFi
     (meshes / "deep").mkdir(parents=True)
     trimesh.creation.box().export(meshes / "deep" / "box.stl")
     (meshes / "bad.glb").write_bytes(b"junk")
-    words = (meshes, "--out", out, "--points", 100, "--workers", 1, "--engine", "numpy")
+    words = (meshes, "--out", out, "--points", 100, "--workers", 1)
     assert run(*words) == 0
     said = capsys.readouterr().out
     assert "100 points each" in said

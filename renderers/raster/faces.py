@@ -1,4 +1,12 @@
-"""A face in a view: the samples that it covers, a row at a time (as `raster/spans.py`), and what is there.
+"""A face in a view: the samples that it covers, a row at a time, and what is there.
+
+Screen space: x to the right and y down, in samples; sample (column, row) sits at (column + 1/2, row + 1/2).
+A face covers the samples between its two edges on each row, ends half-open, so faces that share an edge
+neither overlap nor gap.
+
+Depth is 1/distance along the view axis, which is affine on the screen, as a whole number of `DEPTH_BITS`.
+The *key* of a sample is depth << 32 | face + 1: the greatest key is the nearest face, an empty sample is 0,
+and ties go to the later face. Whole numbers make the result the same in any order.
 
 What is the same all over a face is kept in one of the scene's slots, until another face needs that slot.
 """
@@ -7,19 +15,25 @@ from typing import TypeAlias
 
 import numpy as np
 
-from renderers.raster import spans
-from renderers.raster.kernels.compiling import Single, inline_kernel, inline_twins, kernel
-from renderers.raster.kernels.light import Vector, cross, dot, load_vector, scale_by, subtract
-from renderers.raster.kernels.scene import SLOT_VALUES, SLOTS, ScenePointers
+from renderers.raster.compiling import Single, choose, inline_kernel, kernel
+from renderers.raster.light import Vector, cross, dot, load_vector, scale_by, subtract
+from renderers.raster.scene import SLOT_VALUES, SLOTS, ScenePointers
 
+DEPTH_BITS = 30
+FACE_MASK = (1 << 32) - 1
 F = np.float32
 CORNER_WIDTH = 14  # values of a corner: position, normal, uv, colour, second uv
 POINT, NORMAL_AT, UV, COLOR, UV1 = 0, 3, 6, 8, 12
 FLAT, DENSITY = 42, 45  # then the flat normal that faces us, and the density by each uv
 _ONE = F(1)
-Span: TypeAlias = tuple[int, int, int, int]  # first column, count, key there, its step
+Span: TypeAlias = tuple[int, int, Single, Single]  # first column, count, key there, its step
 _SURELY = 1e-6  # samples; more than any rounding
-_first_sample, _keys_along = inline_twins(spans.first_sample, spans.keys_along)
+
+
+@inline_kernel
+def first_sample(position: float, side: int) -> int:
+    """The first row or column whose sample lies at or after a position, cut to the picture."""
+    return int(min(max(np.ceil(position - 0.5), 0.0), np.float64(side)))
 
 
 @inline_kernel
@@ -36,9 +50,9 @@ def set_edges(scene: ScenePointers, face: int) -> tuple[int, int]:
         b, c = c, b
     if screen[a + 1] > screen[b + 1]:
         a, b = b, a
-    first, last = _first_sample(screen[a + 1], side), _first_sample(screen[c + 1], side)
+    first, last = first_sample(screen[a + 1], side), first_sample(screen[c + 1], side)
     left, right = min(screen[a], screen[b], screen[c]), max(screen[a], screen[b], screen[c])
-    if first >= last or _first_sample(left - _SURELY, side) >= _first_sample(right + _SURELY, side):
+    if first >= last or first_sample(left - _SURELY, side) >= first_sample(right + _SURELY, side):
         return 0, 0
     _set_edge(scene, 0, a, b)
     _set_edge(scene, 5, b, c)
@@ -74,12 +88,15 @@ def span(scene: ScenePointers, row: int, face: int) -> Span:
     right_x, right_depth = _on_edge(scene, 10, y)
     if not right_x > left_x:
         left_x, right_x, left_depth, right_depth = right_x, left_x, right_depth, left_depth
-    begin, end = _first_sample(left_x, scene.side), _first_sample(right_x, scene.side)
+    begin, end = first_sample(left_x, scene.side), first_sample(right_x, scene.side)
     if end <= begin:
         return 0, 0, 0, 0
-    left, right, depths = (left_x, left_depth), (right_x, right_depth), (scene.far, scene.depth_scale)
-    key, step = _keys_along(left, right, begin, end - begin, depths)
-    return begin, end - begin, key | (face + 1), step
+    width, rise = right_x - left_x, (right_depth - left_depth) * scene.depth_scale
+    depth = (left_depth - scene.far) * scene.depth_scale + (begin + 0.5 - left_x) / width * rise
+    # a single sample may lie in a span of no width to speak of
+    step = choose(end - begin > 1, rise / width, 0.0)
+    key = np.int64(np.rint(depth)) << 32 | (face + 1)
+    return begin, end - begin, key, np.int64(np.rint(step)) << 32
 
 
 @inline_kernel

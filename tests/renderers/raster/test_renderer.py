@@ -1,18 +1,26 @@
-"""Known colours at known pixels."""
+"""Known colours at known pixels, and pictures in `tests/golden/views` that another program drew.
+
+That program was a rasteriser in plain numpy, from commit 3395f2f of this repository.
+"""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
+import trimesh
+from PIL import Image
 
 from multifold.errors import MultifoldError
 from renderers import cameras
+from renderers.contracts import AlphaMode, Background, MeshError, Views
 from renderers.images.color import to_linear, to_srgb
 from renderers.mesh.load import load_model
-from renderers.raster import renderer
 from renderers.raster.renderer import SoftwareRenderer
 from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb, unlit
+from tests.renderers.scenes import GOLDEN, RIG, curtain, scene
 from tests.renderers.seeing import FRONT, SIZE, front, seen_at
+
+GOLDEN_VIEWS = Path(__file__).parents[2] / "golden" / "views"
 
 WHITE, RED, GREEN, BLUE = (255, 255, 255), (255, 0, 0), (0, 255, 0), (0, 0, 255)
 FOUR = np.array([[RED, GREEN], [BLUE, (10, 20, 30)]], np.uint8).repeat(8, axis=0).repeat(8, axis=1)
@@ -159,8 +167,6 @@ def test_a_normal_map_leans_the_surface_as_gltf_says(tmp_path: Path) -> None:
 
 
 def test_every_side_of_a_ball_is_lit_alike(tmp_path: Path) -> None:
-    import trimesh
-
     path = tmp_path / "ball.ply"
     trimesh.creation.icosphere(subdivisions=3).export(path)
     views = SoftwareRenderer().render(load_model(path), cameras.rig("ring4@0"), SIZE).astype(int)
@@ -170,17 +176,6 @@ def test_every_side_of_a_ball_is_lit_alike(tmp_path: Path) -> None:
     assert np.abs(np.diff(row[inside][3:-3])).max() < 12  # smooth, no facets
 
 
-def test_pictures_do_not_depend_on_how_many_are_drawn_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    glb = textured(FOUR)
-    glb.square(unlit(glb, (0, 1, 0, 0.5), alphaMode="BLEND"), z=0.3)
-    model, rig = load_model(glb.save(tmp_path)), cameras.rig("ring6")
-    together = SoftwareRenderer().render(model, rig, SIZE)
-    monkeypatch.setattr(renderer, "_SAMPLES_AT_ONCE", 1)
-    assert (SoftwareRenderer().render(model, rig, SIZE) == together).all()
-
-
 def test_a_picture_of_no_size_is_refused(tmp_path: Path) -> None:
     model = load_model(textured(FOUR).save(tmp_path))
     for size in (0, 7, 5000):
@@ -188,6 +183,58 @@ def test_a_picture_of_no_size_is_refused(tmp_path: Path) -> None:
             SoftwareRenderer().render(model, FRONT, size)
 
 
-def test_srgb_bytes_survive_the_way_through_linear_light() -> None:
-    every = np.arange(256, dtype=np.uint8)
-    assert (to_srgb(to_linear(every)) == every).all()
+@pytest.mark.parametrize("name", GOLDEN)
+def test_pictures_are_the_golden_ones(name: str) -> None:
+    make, size, background = GOLDEN[name]
+    views = SoftwareRenderer().render(make(), RIG, size, background)
+    with Image.open(GOLDEN_VIEWS / f"{name}.png") as golden:
+        difference = np.abs(np.concatenate(list(views), axis=1).astype(int) - np.asarray(golden))
+    assert difference.max() <= 1
+    assert (difference > 0).mean() < 1e-3
+
+
+def test_pictures_are_the_same_each_time() -> None:
+    renderer = SoftwareRenderer()
+    first = renderer.render(scene(5), RIG, SIZE)
+    renderer.render(scene(6), RIG, SIZE)
+    assert (renderer.render(scene(5), RIG, SIZE) == first).all()
+
+
+@pytest.mark.parametrize(("mode", "reason"), [("BLEND", "transparent"), ("OPAQUE", "large faces")])
+def test_too_much_is_refused_before_memory_is_spent(mode: AlphaMode, reason: str) -> None:
+    with pytest.raises(MeshError, match=reason):
+        SoftwareRenderer().render(curtain(60, mode), RIG, 2048)
+
+
+def cut_out(folder: Path, background: Background) -> Views:
+    """A tilted red square, with blue glass before a part of it."""
+    glb = Glb()
+    glb.square(unlit(glb, (1, 0, 0, 1)), rotation=[0, 0, 0.1, 0.995])
+    glb.square(unlit(glb, (0, 0, 1, 0.5), alphaMode="BLEND"), z=0.2, scale=0.8, translation=[0.7, 0, 0.2])
+    return front(glb.save(folder), background=background)
+
+
+@pytest.mark.parametrize(("background", "ground"), [("white", 1.0), ("black", 0.0)])
+def test_laid_on_a_ground_it_is_the_picture_drawn_there(
+    tmp_path: Path, background: Background, ground: float
+) -> None:
+    cut, opaque = cut_out(tmp_path, "transparent"), cut_out(tmp_path, background)
+    assert cut.shape == (1, SIZE, SIZE, 4)
+    alpha = cut[..., 3:].astype(np.float32) / 255
+    laid = to_linear(cut[..., :3]) * alpha + np.float32(ground) * (1 - alpha)
+    assert np.abs(laid - to_linear(opaque)).max() < 0.006
+
+
+def test_edges_keep_the_colour_of_what_is_there(tmp_path: Path) -> None:
+    cut = cut_out(tmp_path, "transparent")[0]
+    edges = cut[(cut[..., 3] > 0) & (cut[..., 3] < 255) & (cut[..., 2] == 0)]
+    assert len(edges) > 10
+    assert (edges[:, 0] == 255).all()  # red to the rim, neither darkened nor whitened
+
+
+def test_alpha_is_what_is_covered(tmp_path: Path) -> None:
+    cut = cut_out(tmp_path, "transparent")
+    alphas = set(np.unique(cut[..., 3]).tolist())
+    assert {0, 255, 64, 128, 191} <= alphas  # quarters of pixels; glass lets half the light through
+    assert (cut[cut[..., 3] == 0] == 0).all()
+    assert seen_at(cut[..., :3], -0.3, 0.0) == RED

@@ -8,7 +8,6 @@ import inspect
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FunctionType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from multifold.errors import needs_extra
@@ -35,21 +34,10 @@ def inline_kernel(function: Callable[P, R]) -> Callable[P, R]:
     return kernel(function, inline=True)
 
 
-def inline_twins(*functions: Callable[..., Any]) -> list[Any]:
-    """The numpy renderer's functions as inline kernels; each may call those before it."""
-    kernels = dict(_SCALAR_FORMS)
-    for function in functions:
-        plain = inspect.unwrap(function)
-        twin = FunctionType(plain.__code__, {**plain.__globals__, **kernels}, plain.__name__)
-        kernels[plain.__name__] = inline_kernel(twin)
-    return [kernels[inspect.unwrap(function).__name__] for function in functions]
-
-
 def fingerprint() -> int:
     """A number that changes when any kernel does, or a file that kernels take constants from."""
     here = Path(__file__).parent
-    plain = [*sorted(here.parent.glob("*.py")), here.parents[1] / "images" / "color.py"]
-    sources = [*sorted(here.glob("*.py")), *plain]
+    sources = [*sorted(here.glob("*.py")), here.parent / "look.py", here.parent / "images" / "color.py"]
     return zlib.crc32(b"".join(source.read_bytes() for source in sources))
 
 
@@ -84,7 +72,7 @@ def pointers_of(arrays: Mapping[str, Any]) -> Any:  # noqa: ANN401 (the compiler
 
 
 @inline_kernel
-def _choose(condition: bool, first: Single, second: Single) -> Single:
+def choose(condition: Single, first: Single, second: Single) -> Single:
     return first if condition else second
 
 
@@ -92,10 +80,5 @@ _pointer_type: Any = types.CPointer
 float_pointer = _converter(_pointer_type(types.float32), "inttoptr")
 long_pointer = _converter(_pointer_type(types.int64), "inttoptr")
 byte_pointer = _converter(_pointer_type(types.uint8), "inttoptr")
-_SCALAR_FORMS = {  # of what `light.py` has for arrays
-    "larger": max,
-    "smaller": min,
-    "choose": _choose,
-    "bits_of": _converter(types.int32, "bitcast"),
-    "single_of": _converter(types.float32, "bitcast"),
-}
+bits_of = _converter(types.int32, "bitcast")
+single_of = _converter(types.float32, "bitcast")

@@ -131,15 +131,12 @@ lint: .venv/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-runs/fresh/manifest.jsonl: | .venv/.test
-	$(BIN)/multifold data furniture --items 120 --seed 987 runs/fresh
-
-demo: .venv/.test runs/fresh/manifest.jsonl
+demo: .venv/.test
 	$(BIN)/multifold train training/recipes/demo.toml --out runs/demo
 	$(BIN)/multifold export runs/demo/checkpoint.pt runs/demo/bundle --pool furniture
 	$(BIN)/multifold train points-beside --out runs/demo-points
 	$(BIN)/multifold export runs/demo-points/checkpoint.pt bundles/furniture
-	$(BIN)/multifold equip bundles/furniture --pool furniture --measure runs/fresh/manifest.jsonl --most 120
+	$(BIN)/multifold equip bundles/furniture --pool furniture
 
 clean:
 	rm -rf .venv .venv-gpu .venv-sbom data/demo runs dist

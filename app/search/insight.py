@@ -14,7 +14,7 @@ from app.search.query import ImageQueryPart, QueryPart, TextQueryPart
 from index.search.search import SearchRequest
 from multifold import types
 from multifold.analysis import explanation, traversal
-from multifold.analysis.explanation import Explainer, HeatMap, WordShares, isolate_part
+from multifold.analysis.explanation import HeatMap, WordShares, check_method, isolate_part
 from multifold.analysis.traversal import CaptionPath, CaptionPool
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.point_groups import POSITION
@@ -40,12 +40,8 @@ def bundle_pool(encoder: Encoder) -> CaptionPool:
     return traversal.caption_pool(encoder, encoder.bundle.pool())
 
 
-explainer = lru_cache(maxsize=8)(Explainer)
-
-
 def clear_caches() -> None:
     bundle_pool.cache_clear()
-    explainer.cache_clear()
 
 
 def traverse_captions(
@@ -142,6 +138,7 @@ def explain_match(
     token: int | None,
 ) -> tuple[MatchEvidence, MatchEvidence]:
     """What in an observation, and what in the query, made their score, or one pair of tokens' share of it."""
+    check_method(method)
     encoder = service.encoder
     (vector,) = encoder.vectors(observation.feature[None])
     ours, theirs = apply_signs(np.stack([query, vector]), encoder.query_signs)
@@ -150,8 +147,8 @@ def explain_match(
     blank = BACKGROUND_COLOURS[encoder.bundle.views.background]
 
     def evidence(pixels: types.Pixels | None, text: str | None, other: Vector) -> MatchEvidence:
-        heat_map = None if pixels is None else explainer(encoder).picture(pixels, other, method, blank)
-        return heat_map, None if text is None else explainer(encoder).text(text, other, method)
+        heat_map = None if pixels is None else explanation.occlude_picture(encoder, pixels, other, blank)
+        return heat_map, None if text is None else explanation.occlude_text(encoder, text, other)
 
     blob = observation.blob
     pixels = None if blob is None else service.observer.look(service.collection.blobs.get(blob))

@@ -1,13 +1,15 @@
-"""Explanations by occlusion with the tiny bundle, whose truth is known; graphs are in tests/training."""
+"""Explanations by occlusion with the tiny bundle, whose truth is known."""
 
 import numpy as np
 import pytest
 
 from multifold.analysis.explanation import (
     CELLS,
-    Explainer,
     ExplanationError,
+    check_method,
     isolate_part,
+    occlude_picture,
+    occlude_text,
     token_shares,
 )
 from multifold.bundle.canary import open_encoder
@@ -34,7 +36,7 @@ def halves(left: str, right: str) -> Pixels:
 
 
 def test_the_red_half_speaks_for_red_and_the_blue_half_against_it(encoder: Encoder) -> None:
-    found = Explainer(encoder).picture(halves("red", "blue"), said(encoder, "red"))
+    found = occlude_picture(encoder, halves("red", "blue"), said(encoder, "red"))
     assert found.method == "occlusion"
     assert found.grid.shape == (CELLS, CELLS)
     assert found.grid[:, : CELLS // 2].min() > 0 > found.grid[:, CELLS // 2 + 1 :].max()
@@ -46,12 +48,12 @@ def test_a_share_is_what_the_score_falls_by(encoder: Encoder) -> None:
     edge = round(tiny.SIZE / CELLS)
     covered[:edge, :edge] = 255
     whole, without = encoder.vectors(encoder.pixels(np.stack([seen, covered]))) @ other
-    share = Explainer(encoder).picture(seen, other).grid[0, 0]
+    share = occlude_picture(encoder, seen, other).grid[0, 0]
     assert share == pytest.approx(whole - without, abs=1e-6)
 
 
 def test_words_have_shares(encoder: Encoder) -> None:
-    found = Explainer(encoder).text("a Red box &amp; blue legs", said(encoder, "red"))
+    found = occlude_text(encoder, "a Red box &amp; blue legs", said(encoder, "red"))
     shares = dict(found.words)
     assert [word for word, _ in found.words] == ["a", "red", "box", "&", "blue", "legs"]
     assert max(shares, key=lambda word: shares[word]) == "red"
@@ -59,8 +61,8 @@ def test_words_have_shares(encoder: Encoder) -> None:
 
 
 def test_what_a_bundle_cannot_do_is_said(encoder: Encoder) -> None:
-    with pytest.raises(ExplanationError, match="by grad-cam, but by occlusion"):
-        Explainer(encoder).text("red", said(encoder, "red"), "grad-cam")
+    with pytest.raises(ExplanationError, match="by occlusion, not by grad-cam"):
+        check_method("grad-cam")
     with pytest.raises(ExplanationError, match="no token 3 here: 3 are compared"):
         isolate_part(said(encoder, "red"), 3, 3)
 

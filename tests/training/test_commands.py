@@ -5,11 +5,10 @@ import sys
 
 import pytest
 
-from multifold.analysis import explanation
 from multifold.types import STEPS_TO_ROOT
 from training import improvement
 from training.commands import eval as evaluation
-from training.commands import explain, export, improve, traverse
+from training.commands import export, improve, traverse
 from training.evaluate import protocols
 from training.export import variants
 
@@ -63,9 +62,7 @@ def test_every_help_needs_no_library() -> None:
     assert answer.stdout.count("usage: multifold") == answer.stdout.count("status 0") == len(commands)
 
 
-@pytest.mark.parametrize(
-    "command", ["train demo", "train --list", "export a b", "improve default --to new", "equip a"]
-)
+@pytest.mark.parametrize("command", ["train demo", "train --list", "export a b", "improve default --to new"])
 def test_a_missing_extra_is_named_in_one_line(command: str) -> None:
     answer = run_without(TRAINING, command)
     line, status = answer.stderr.splitlines()
@@ -76,6 +73,5 @@ def test_a_missing_extra_is_named_in_one_line(command: str) -> None:
 def test_choices_and_defaults_are_those_of_the_modules() -> None:
     assert export.VARIANTS == variants.VARIANTS
     assert improve.MIX == improvement.MIX
-    assert explain.METHODS == explanation.METHODS
     assert traverse.STEPS == STEPS_TO_ROOT
     assert tuple(protocols.PROTOCOLS) == evaluation.PROTOCOLS

@@ -16,7 +16,7 @@ from tests.training.test_finetune_doc import COLOURS, SIZES, TOY, box
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "improve.md"
 SHAPES = ("left", "right")
 TOY_EPOCHS = "train.epochs=30 validation.every=60"
-TOY_STEPS = "--set train.steps=200 train.items=16 train.rate=5e-3 --mix 1 --unexplained"
+TOY_STEPS = "--set train.steps=200 train.items=16 train.rate=5e-3 --mix 1"
 WAYS = ("i want something {}", "{}, please", "the {} one", "do you have it in {}?", "show me {}")
 
 

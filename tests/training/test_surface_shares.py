@@ -112,7 +112,7 @@ def test_a_bundle_explains_a_mesh_by_occlusion_too(tmp_path: Path) -> None:
 def test_what_cannot_explain_a_mesh_is_named(
     trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(MultifoldError, match="a bundle or a checkpoint"):
+    with pytest.raises(MultifoldError, match="neither a bundle nor a checkpoint"):
         explain_mesh(tmp_path / "nothing", tmp_path / "ball.stl", "red")
     tiny.build(tmp_path / "plain")
     with pytest.raises(MultifoldError, match="has no point tower"):

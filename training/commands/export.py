@@ -9,7 +9,7 @@
 It is measured on held-out items: those of its recipe, or the test split of another manifest (--held-out).
 With --against both bundles are measured; a new one with lower recall is refused, unless with --force. So is
 one that too few items tell of: --difference says how small a fall of recall they have to show.
-It holds the graphs that explain its matches, unless with --unexplained; --pool adds captions for traversals.
+--pool adds captions for traversals.
 A point tower that was trained beside a bundle is added to a copy of it, if that finds no less than without.
 openshape:FILE is a published point encoder. It is added to a copy of a bundle in the space of the same CLIP.
 """
@@ -41,7 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variant", choices=VARIANTS, help="of a bundle: a smaller one")
     parser.add_argument("--tolerance", type=float, metavar="RECALL", help="what a variant may lose")
     parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of weights that read unlike CLIP")
-    parser.add_argument("--unexplained", action="store_true", help="without graphs that explain matches")
     parser.add_argument("--pool", help="captions for traversals: 'furniture', 'everyday' or a file of lines")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="views and generated sets")
 

@@ -31,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes")
     parser.add_argument("--mix", type=float, default=MIX, help="share of the new weights, of old and new")
     parser.add_argument("--service", metavar="URL", help="rebuild the collection there, and move an alias")
-    parser.add_argument("--unexplained", action="store_true", help="without graphs that explain matches")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/improve-COLLECTION)")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
 

@@ -1,9 +1,12 @@
 """Pools of captions for traversals: furniture, everyday things, or the lines of a file."""
 
 import json
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
+from multifold.bundle import bundle as bundles
+from multifold.bundle.bundle import POOL_FILE, Bundle
 from multifold.errors import MultifoldError
 from training.data.furniture import kinds
 from training.data.furniture.captions import NAMELESS_NOUNS, article
@@ -22,6 +25,13 @@ def load_pool(name: str) -> tuple[str, ...]:
     except (OSError, UnicodeDecodeError) as error:
         raise MultifoldError(f"no pool 'furniture' or 'everyday', and no file of captions: {name}") from error
     return tuple(dict.fromkeys(line.strip() for line in lines if line.strip()))
+
+
+def add_pool(bundle: Bundle, pool: Sequence[str]) -> Bundle:
+    """The bundle with this pool, sealed again."""
+    text = json.dumps(pool, indent=1, ensure_ascii=False)
+    bundle.path(POOL_FILE).write_text(text + "\n", encoding="utf-8")
+    return bundles.save(bundle)
 
 
 def furniture_pool() -> tuple[str, ...]:

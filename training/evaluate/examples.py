@@ -5,15 +5,14 @@ from html import escape
 import numpy as np
 from PIL import Image
 
-from multifold.analysis.explanation import Explainer
+from multifold.analysis.explanation import occlude_picture, occlude_text
 from multifold.analysis.traversal import caption_pool, traverse
 from multifold.bundle.encoder import Encoder
 from multifold.scores import similarities
 from training.evaluate import figures
-from training.evaluate.explanation import matching_pairs
 from training.evaluate.figures import data_uri
 from training.evaluate.report import ReportFigure, ReportSection
-from training.evaluate.subject import TestSet
+from training.evaluate.subject import TestSet, matching_pairs
 from training.retrieval.directions import RetrievalEncoder, relevant_columns, score_gallery
 
 QUERIES, BEST = 8, 5
@@ -24,7 +23,7 @@ HITS_CAPTION = (
 )
 WHY_CAPTION = (
     "What made a shape and its first caption match: the brighter a place and the darker a word, the larger "
-    "its share of the score. Pictures by {picture}, words by {text}."
+    "its share of the score. By occlusion."
 )
 TRAVERSAL_CAPTION = "Captions of the bundle's pool that are met on a straight line from a shape to the root."
 
@@ -71,14 +70,12 @@ def _why(encoder: Encoder, test: TestSet, views: np.ndarray) -> ReportFigure:
     places = [captioned[place] for place in _spread(len(captioned), EXPLAINED)]
     pictures = [np.array(views[place, 0]) for place in places]
     pairs = matching_pairs(encoder, pictures, [entries[place].texts[0] for place in places])
-    explainer = Explainer(encoder)
     cells = []
     for pair in pairs:
-        heat = explainer.picture(pair.picture, pair.text_vector)
-        words = explainer.text(pair.text, pair.picture_vector)
+        heat = occlude_picture(encoder, pair.picture, pair.text_vector)
+        words = occlude_text(encoder, pair.text, pair.picture_vector)
         cells.append(f"<div>{figures.heat_map_html(pair.picture, heat)}{figures.words_html(words)}</div>")
-    methods = {"picture": explainer.methods("image")[0], "text": explainer.methods("text")[0]}
-    return ReportFigure(f'<div class="why">{"".join(cells)}</div>', WHY_CAPTION.format(**methods))
+    return ReportFigure(f'<div class="why">{"".join(cells)}</div>', WHY_CAPTION)
 
 
 def _rootward(encoder: Encoder, test: TestSet, views: np.ndarray) -> ReportFigure:

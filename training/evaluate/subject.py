@@ -14,7 +14,8 @@ from multifold.bundle.point_groups import PointSpec
 from multifold.bundle.preprocess import ImageSpec
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
-from multifold.types import Features
+from multifold.scores import apply_signs
+from multifold.types import Features, Pixels, Vector
 from training.data.points import load_points
 from training.data.views import ItemViews, load_views, open_picture
 from training.retrieval.directions import PointEncoder, RetrievalEncoder
@@ -62,6 +63,24 @@ def evaluated_bundle(folder: Path) -> EvaluatedEncoder:
     bundle = encoder.bundle
     about = {"bundle": bundle.name, "bundle_id": bundle.bundle_id, "vector_id": bundle.vector_id}
     return EvaluatedEncoder(encoder, bundle.image, bundle.views, bundle.geometry.name, about, bundle.points)
+
+
+@dataclass(frozen=True)
+class MatchingPair:
+    """A matching picture and text, with their index vectors, signs applied."""
+
+    picture: Pixels
+    text: str
+    picture_vector: Vector
+    text_vector: Vector
+
+
+def matching_pairs(
+    encoder: RetrievalEncoder, pictures: Sequence[Pixels], texts: Sequence[str]
+) -> list[MatchingPair]:
+    sides = (encoder.pixels(np.stack(pictures)), encoder.texts(texts).features)
+    vectors = [apply_signs(encoder.vectors(features), encoder.query_signs) for features in sides]
+    return [MatchingPair(*both) for both in zip(pictures, texts, *vectors, strict=True)]
 
 
 AT_ONCE = 64

@@ -1,6 +1,6 @@
 """Which parts of a mesh made a point tower match a text, as heat maps of the mesh's views."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,19 +9,15 @@ from PIL import Image
 
 from multifold.analysis.explanation import HeatMap
 from multifold.analysis.surface import DRAWN, PointRows, SurfaceShares, explain_surface
-from multifold.bundle.bundle import ViewSpec
-from multifold.bundle.canary import open_encoder
-from multifold.bundle.encoder import Encoder
-from multifold.bundle.point_groups import POSITION, PointSpec, group_points
-from multifold.bundle.preprocess import ImageSpec, pixels
+from multifold.bundle.point_groups import POSITION, group_points
+from multifold.bundle.preprocess import pixels
 from multifold.errors import MultifoldError
 from multifold.scores import apply_signs
-from multifold.types import Features, Pixels
+from multifold.types import Pixels, Vectors
 from renderers.cameras import rig
 from renderers.sandbox import Sandbox
-from training import checkpoint, prepare
-from training.retrieval.encoder import TorchEncoder
-from training.towers import point_spec
+from training.evaluate.subject import open_evaluated
+from training.retrieval.directions import PointEncoder
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,21 +29,13 @@ class ExplainedMesh:
     surface: SurfaceShares
 
 
-@dataclass(frozen=True, eq=False)
-class PointReader:
-    """An encoder that reads points, and how it is shown a mesh."""
-
-    encoder: Encoder | TorchEncoder
-    encode: Callable[[Sequence[PointRows]], Features]  # features of samples
-    points: PointSpec
-    views: ViewSpec
-    image: ImageSpec
-
-
 def explain_mesh(path: Path, mesh: Path, text: str) -> ExplainedMesh:
     """The shares of a mesh's regions in its score with a text, by a bundle or a checkpoint."""
-    reader = _of_bundle(path) if path.is_dir() else _of_checkpoint(path)
-    encoder, spec, views = reader.encoder, reader.points, reader.views
+    subject = open_evaluated(path)
+    encoder, spec, views = subject.encoder, subject.points, subject.views
+    if spec is None:
+        raise MultifoldError(f"{path} has no point tower, by which a mesh is explained")
+    assert isinstance(encoder, PointEncoder)
     with Sandbox(1) as sandbox:
         sample, drawn = (
             sandbox.sample(mesh, None, count, spec.seed, views.up).points.rows()
@@ -56,33 +44,12 @@ def explain_mesh(path: Path, mesh: Path, text: str) -> ExplainedMesh:
         pictures = sandbox.render(mesh, None, views.rig, views.size, views.background, views.up)
     words = encoder.vectors(encoder.texts([text]).features)
     other = apply_signs(words, encoder.query_signs)[0]
-    surface = explain_surface(
-        sample, other, lambda samples: encoder.vectors(reader.encode(samples)), encoder.metric
-    )
+
+    def encode(samples: Sequence[PointRows]) -> Vectors:
+        groups = np.stack([group_points(one, spec) for one in samples])
+        return encoder.vectors(encoder.grouped_points(groups))
+
+    surface = explain_surface(sample, other, encode, encoder.metric)
     cameras = rig(views.rig)
     maps = surface.maps(drawn[:, POSITION], cameras.poses, cameras.fov_degrees)
-    return ExplainedMesh([pixels(Image.fromarray(one), reader.image) for one in pictures], maps, surface)
-
-
-def _of_bundle(folder: Path) -> PointReader:
-    encoder = open_encoder(folder)
-    bundle = encoder.bundle
-    if bundle.points is None:
-        raise MultifoldError(f"bundle {bundle.name} has no point tower, by which a mesh is explained")
-    return PointReader(encoder, encoder.points, bundle.points, bundle.views, bundle.image)
-
-
-def _of_checkpoint(path: Path) -> PointReader:
-    if not path.is_file():
-        raise MultifoldError(f"a mesh is explained by a bundle or a checkpoint, and {path} is neither")
-    trained = checkpoint.load_checkpoint(path)
-    recipe = trained.recipe
-    if recipe.points is None:
-        raise MultifoldError(f"{path} has no point tower: there is no [points] in its recipe, {recipe.name}")
-    spec = point_spec(recipe.points)
-    encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
-
-    def encode(samples: Sequence[PointRows]) -> Features:
-        return encoder.grouped_points(np.stack([group_points(one, spec) for one in samples]))
-
-    return PointReader(encoder, encode, spec, prepare.view_spec(recipe), prepare.image_spec(recipe))
+    return ExplainedMesh([pixels(Image.fromarray(one), subject.image) for one in pictures], maps, surface)

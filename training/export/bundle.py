@@ -47,10 +47,9 @@ def export_bundle(
     provenance: Mapping[str, object],
     rival: RivalEncoder | None = None,
     force: bool = False,
-    points: bool = True,
     groups: ItemPoints | None = None,
 ) -> Bundle:
-    """Write a bundle, its report measured on the given held-out items; clouds bring graphs of their points.
+    """Write a bundle, its report measured on the given held-out items.
 
     With the `groups` of the items' points it is measured by these, too.
     None is written that fails parity, or that finds less than its rival unless it is forced.
@@ -59,7 +58,7 @@ def export_bundle(
     with stage_bundle(folder) as aside:
         (aside / "tokenizer.json").write_text(checkpoint.tokenizer.definition, encoding="utf-8")
         draft = _draft(checkpoint, aside, provenance)
-        write_graphs(checkpoint.model, draft.image, draft.text, aside, points, draft.points)
+        write_graphs(checkpoint.model, draft.image, draft.text, aside, draft.points)
         draft = replace(draft, files=bundles.hash_files(aside))
         encoder = Encoder(draft)
         check_parity(checkpoint.model, encoder, views[0], list(captions[0]))

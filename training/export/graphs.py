@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from multifold.analysis.explanation import Explainer
 from multifold.bundle.bundle import POINTS_FILE
 from multifold.bundle.canary import made_clouds
 from multifold.bundle.encoder import Encoder
@@ -19,9 +18,7 @@ from multifold.bundle.point_groups import PointSpec, group_points
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.tokenizer import TextSpec
 from multifold.errors import MultifoldError
-from training.export.explain_graphs import share_weights
 from training.geometries.base import EntailmentGeometry, Geometry, RescoringGeometry
-from training.geometries.pointcloud import LinearCloud
 from training.towers import TwoTowerModel
 
 PARITY = 1e-4
@@ -51,25 +48,15 @@ def write_graphs(
     image: ImageSpec,
     text: TextSpec,
     folder: Path,
-    points: bool = True,
     grouped: PointSpec | None = None,
 ) -> None:
-    """The towers' graphs, those of each point's share in a cloud, and the geometry's.
-
-    A point tower reads points that are `grouped` so.
-    """
+    """The graphs of the towers and of the geometry; a point tower reads points that are `grouped` so."""
     rows, length = {0: _dim("batch", 2**12)}, {1: _dim("length", text.context)}
     dynamic = text.length == "dynamic"
     pixels = {"pixels": torch.zeros(2, image.size, image.size, 3, dtype=torch.uint8)}
     tokens = {"tokens": torch.ones(2, min(8, text.context) if dynamic else text.context, dtype=torch.int64)}
     write_graph(model.image, "forward", pixels, [rows], folder / "image.onnx")
     write_graph(model.text, "forward", tokens, [rows | length if dynamic else rows], folder / "text.onnx")
-    if points and isinstance(model.geometry, LinearCloud):
-        for side, tower, example in (("image", model.image, pixels), ("text", model.text, tokens)):
-            path = folder / f"points_{side}.onnx"
-            write_graph(tower, "points", example, [rows], path)
-            shared = share_weights(onnx.load(path), folder / f"{side}.onnx")
-            path.write_bytes(shared.SerializeToString())
     if model.points is not None and grouped is not None:
         write_points(model.points, grouped, folder)
     write_geometry(model.geometry, folder)
@@ -135,10 +122,6 @@ def check_parity(model: TwoTowerModel, encoder: Encoder, pixels: np.ndarray, tex
     ]
     if model.points is not None and encoder.bundle.points is not None:
         differences.append(check_points(model.points, encoder))
-    if encoder.bundle.has("points_image.onnx"):
-        explainer = Explainer(encoder)
-        differences.append(_difference("points_image.onnx", images, explainer.points("image", pixels).sum(1)))
-        differences.append(_difference("points_text.onnx", captions, explainer.points("text", tokens).sum(1)))
     return max(differences)
 
 

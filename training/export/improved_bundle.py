@@ -18,7 +18,6 @@ from training import checkpoint, improvement, loop, prepare
 from training.evaluate import calibrate
 from training.export import open_weights
 from training.export.bundle import export_bundle
-from training.export.explain_graphs import equip_bundle
 from training.export.measured_export import FURNITURE
 from training.improvement import FeedbackLesson, ImprovementOutcome
 from training.retrieval import comparison
@@ -88,7 +87,7 @@ def _write_bundle(
     args: argparse.Namespace, current: Bundle, lesson: FeedbackLesson, outcome: ImprovementOutcome
 ) -> Bundle:
     """The new bundle, measured and calibrated on the items of the old one."""
-    trained, items, explained = outcome.trained, lesson.reference, not args.unexplained
+    trained, items = outcome.trained, lesson.reference
     rival = RivalEncoder(current.name, current.bundle_id, {})
     kept_apart = sum(map(len, lesson.held_out))
     provenance = {
@@ -101,10 +100,7 @@ def _write_bundle(
     }
     views, captions = prepare.views(trained.recipe, items, args.cache), [entry.texts for entry in items]
     groups = prepare.points(trained.recipe, items, args.cache)
-    bundle = export_bundle(
-        trained, np.asarray(views), captions, args.to, provenance, points=explained, groups=groups
-    )
-    bundle = equip_bundle(bundle, (), explained)
+    bundle = export_bundle(trained, np.asarray(views), captions, args.to, provenance, groups=groups)
     if current.reader_folder is not None:
         bundle = bundles.add_reader(bundle.folder, current.reader_folder)
     origin = {"data": lesson.reference_source, "split": trained.recipe.data.test_split, "items": len(items)}

@@ -17,7 +17,6 @@ from training.evaluate import calibrate
 from training.export import open_weights, variants
 from training.export.beside import add_trained_points
 from training.export.bundle import export_bundle
-from training.export.explain_graphs import equip_bundle
 from training.recipes import schema
 from training.recipes.schema import DataSection, Recipe
 from training.retrieval import comparison, directions
@@ -61,7 +60,6 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
         comparison.refuse_few(len(items), args.difference, args.force)
     rival = None if args.against is None else _load_rival(args.against, items, args.cache)
     views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
-    explained = not args.unexplained
     groups = prepare.points(recipe, items, args.cache)
     if beside is not None:
         provenance["recipe"] = recipe.model_dump(mode="json")
@@ -69,10 +67,9 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
         return add_trained_points(
             trained, original, args.bundle, provenance, views, captions, groups, args.force
         )
-    bundle = export_bundle(
-        trained, views, captions, args.bundle, provenance, rival, args.force, explained, groups
-    )
-    bundle = equip_bundle(bundle, pool, explained)
+    bundle = export_bundle(trained, views, captions, args.bundle, provenance, rival, args.force, groups)
+    if pool:
+        bundle = caption_pools.add_pool(bundle, pool)
     origin_of_curves = {"data": data_hash, "split": recipe.data.test_split, "items": len(items)}
     return calibrate.calibrate_bundle(bundle.folder, items, args.cache, **origin_of_curves)
 

@@ -1,7 +1,7 @@
 """The application: routes, errors and middleware around one service."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -36,7 +36,6 @@ from app.http.routes import (
     snapshots,
 )
 from app.runtime.bulk import job_handlers
-from app.runtime.runtime import Runtime
 from app.settings import Settings, split_list
 
 CROSS_ORIGIN: dict[str, Any] = {
@@ -60,12 +59,10 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        if opened is not None:
-            async with Runtime.of(opened, job_handlers) as app.state.runtime:
-                yield
-            return
-        with open_collections(settings) as own:
-            async with Runtime.of(own, job_handlers) as app.state.runtime:
+        with ExitStack() as stack:
+            collections = opened or stack.enter_context(open_collections(settings))
+            app.state.collections = collections
+            async with collections.at_work(job_handlers(collections)):
                 yield
 
     app = FastAPI(

@@ -72,7 +72,6 @@ CIRCLES: set[str] = {
     "index.search.shape_ranking → index.search.evidence_trials",
 }
 PACKED_ARGUMENTS: set[str] = {
-    "app.runtime.runtime → SearchHits",
     "app.search.labelling → judge_labels",
     "index.cluster.milvus_engine → SegmentReport",
     "index.cluster.search_effort → SearchSetting",

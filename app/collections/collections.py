@@ -1,23 +1,20 @@
-"""The collections of a service: what each does with its items, and all of them by name."""
+"""All collections of a service by name, and what works on them beside the requests."""
 
 import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 
-from app.collections.confidence import ConfidenceFitter
-from app.collections.evidence import EvidenceFitter
+from starlette.concurrency import run_in_threadpool
+
+from app.collections.service import CollectionService
+from app.collections.workers import Workers
 from app.encoding.encoders import OpenEncoders
 from app.encoding.observations import ObservationEncoder
-from app.errors import ApiError
-from app.ingest import pipeline
-from app.ingest.originals import OriginalFiles, find_stored_mesh
-from app.ingest.pipeline import EncodedItem, PreparedItem, Written, WrittenItem
-from app.ingest.sources import ItemSource
-from app.ingest.thumbnails import read_thumbnail
+from app.operations import collectors
+from app.operations.probes import DriftMonitor
+from app.runtime.folder import FolderFollower
+from app.runtime.jobs import JobHandler, JobRunner
 from app.settings import Settings
 from index.collection import Collection
 from index.contracts import CollectionLocation, IndexPlan
@@ -31,139 +28,11 @@ from index.registry import (
     NameTakenError,
     NoSuchCollectionError,
 )
-from index.search.evidence_model import EvidenceModel
-from index.store.filters import Filter
-from index.store.item_rows import ItemError
-from multifold.bundle.encoder import Encoder
-from multifold.errors import MultifoldError
-from multifold.types import SIDE_OF, Feature, Item, Observation
-from renderers.messages import RenderedMesh
+from multifold.errors import MultifoldError, needs_extra
 from renderers.sandbox import Sandbox
 
-
-def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
-    """The target with the patch's values in place of its own; null takes a key away, objects go inwards."""
-    result = {key: value for key, value in target.items() if key not in patch}
-    for key, value in patch.items():
-        if isinstance(value, Mapping):
-            inner = target.get(key)
-            result[key] = merge_patch(inner if isinstance(inner, Mapping) else {}, value)
-        elif value is not None:
-            result[key] = value
-    return result
-
-
-@dataclass(frozen=True)
-class CollectionService:
-    """One collection without its wire. Its methods may be called from several threads."""
-
-    settings: Settings
-    collection: Collection
-    observer: ObservationEncoder
-    name: str
-    home: Path  # the folder of the collection
-    writing: threading.Lock = field(default_factory=threading.Lock)
-    confidence: ConfidenceFitter = field(init=False)
-    evidence: EvidenceFitter = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "confidence", ConfidenceFitter(self.observer, self.collection))
-        object.__setattr__(self, "evidence", EvidenceFitter(self.observer, self.collection))
-        self.collection.on_change = self._heed_change
-        self._heed_change()  # what another process wrote before
-
-    @property
-    def encoder(self) -> Encoder:
-        return self.observer.encoder
-
-    def evidence_model(self) -> EvidenceModel:
-        """How evidence is weighted now; it is fitted again if the collection has grown, whoever wrote."""
-        if self.collection.version >= self.evidence.next_version:
-            self.evidence.fit_aside()
-        return self.evidence.model
-
-    def _heed_change(self) -> None:
-        self.evidence.changed = time.monotonic()
-        self.evidence_model()
-
-    def item(self, name: str) -> Item:
-        item = self.collection.get(name)
-        if item is None:
-            raise ApiError(404, "not_found", f"there is no item {name!r}")
-        return item
-
-    def make(self, source: ItemSource, originals: OriginalFiles, drawn: RenderedMesh | None) -> EncodedItem:
-        """An item ready to be written, of its source and its mesh as it was drawn."""
-        return pipeline.make_item(self.observer, originals, source, drawn)
-
-    def put(self, items: Sequence[EncodedItem]) -> list[Written]:
-        with self.writing:
-            return pipeline.write_items(self.collection, items)
-
-    def patch(self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None) -> WrittenItem:
-        """Change captions or payload of an item; the rest of it stays."""
-        captions = (
-            None if texts is None else pipeline.encode_item(self.observer, PreparedItem(name, tuple(texts)))
-        )
-        with self.writing:
-            former = self.item(name)
-            if captions is not None:  # the former ones are no longer needed, be they damaged
-                former = replace(former, damaged=tuple(o for o in former.damaged if o.kind != "caption"))
-            former = self.repaired(former)
-            item = replace(former, payload=merge_patch(former.payload, payload or {}))
-            if captions is not None:
-                others = (one for one in former.observations if one.kind != "caption")
-                item = replace(item, observations=(*captions.item.observations, *others))
-            warnings = captions.warnings if captions else ()
-            return WrittenItem(item, warnings, self.collection.upsert([item]))
-
-    def repair(self, name: str) -> None:
-        """Write an item again as far as it is known: its damaged features from its originals."""
-        with self.writing:
-            if (item := self.collection.get(name)) is not None:
-                self.collection.upsert([self.repaired(item)])
-
-    def repaired(self, item: Item) -> Item:
-        """An item with its damaged features made anew."""
-        if not item.damaged:
-            return item
-
-        def place(one: Observation) -> tuple[int, int]:
-            return list(SIDE_OF).index(one.kind), one.index
-
-        anew = [replace(one, feature=self._encode_again(item, one)) for one in item.damaged]
-        every = [*item.observations, *anew]
-        return replace(item, observations=tuple(sorted(every, key=place)), damaged=())
-
-    def _encode_again(self, item: Item, damaged: Observation) -> Feature:
-        """A feature anew: of its text, its picture, or the mesh of its item."""
-        blobs = self.collection.blobs
-        feature: Feature | None = None
-        if damaged.text is not None:
-            feature = self.encoder.texts([damaged.text]).features[0]
-        elif damaged.blob is not None:
-            feature = self.encoder.pixels(self.observer.look(blobs.get(damaged.blob))[None])[0]
-        elif damaged.kind == "points" and (mesh := find_stored_mesh(blobs, self.home, item)) is not None:
-            feature = self.encoder.points([self.observer.sample(mesh).rows()])[0]
-        if feature is not None:
-            return feature
-        raise ItemError(f"Item {item.id!r}: {damaged.kind} {damaged.index} is damaged: write the item again.")
-
-    def delete(self, ids: Sequence[str]) -> int:
-        with self.writing:
-            return self.collection.delete(ids)
-
-    def delete_where(self, where: Filter) -> int:
-        with self.writing:
-            return self.collection.delete_where(where)
-
-    def thumbnail(self, key: str) -> bytes:
-        return read_thumbnail(self.home, self.collection.blobs, key, self.settings.max_pixels)
-
-    def tokens(self, texts: Sequence[str]) -> int:
-        tokenizer = self.encoder.tokenizer
-        return int((tokenizer(texts).ids != tokenizer.spec.pad).sum())
-
+with needs_extra("serve"):
+    from prometheus_client.core import Metric
 
 MAIN_PLACE = ""
 
@@ -172,13 +41,37 @@ class Collections:
     """All collections of a service; see `open_collections`. May be used from several threads."""
 
     def __init__(self, encoders: OpenEncoders, main: CollectionService, registry: CollectionRegistry) -> None:
-        self.settings, self.encoders, self.main = main.settings, encoders, main
+        settings = main.settings
+        self.settings, self.workers, self.main = settings, main.workers, main
+        self.encoders = encoders
+        self.run = main.run  # does work in a thread
         self._registry, self.shared = registry, registry.shared  # with other processes that write here
-        self.jobs = JobList(registry.store)
         self._services = {MAIN_PLACE: main}
         self._changing = threading.RLock()
         self._read(registry.listing())
         self.errors: dict[str, str] = {}  # why a collection could not be opened, by its name
+        self.jobs = JobList(registry.store)
+        self.job_runner = JobRunner(self.jobs, exclusive=not registry.shared)
+        self.drift = DriftMonitor(self.services, settings.probe_interval)
+        self.follower = None
+        if settings.folder is not None:
+            self.follower = FolderFollower(settings, settings.folder, lambda: self.service(DEFAULT))
+        self.workers.telemetry.show(self._metrics)
+
+    @asynccontextmanager
+    async def at_work(self, handlers: Mapping[str, JobHandler]) -> AsyncIterator[None]:
+        """Jobs, probes and the folder that is followed, on this event loop. In the end they stop."""
+        self.job_runner.start(handlers)
+        self.drift.start()
+        if self.follower is not None:
+            self.follower.start()
+        try:
+            yield
+        finally:
+            if self.follower is not None:
+                await run_in_threadpool(self.follower.close)
+            await self.drift.close()
+            await self.job_runner.close()
 
     @property
     def store_is_away(self) -> bool:
@@ -212,6 +105,21 @@ class Collections:
                 self._open(entry, self.encoders.of(entry.vector_id))
                 self.errors.pop(entry.name, None)
             return self._services[entry.place]
+
+    async def find(self, name: str = DEFAULT) -> CollectionService:
+        """The same on an event loop: in a thread, unless nothing has to be read or opened."""
+        if not self.shared and (service := self._services.get(self.place(name))) is not None:
+            return service
+        return await run_in_threadpool(self.service, name)
+
+    def address(self, service: CollectionService) -> str:
+        """Where the routes of a collection begin."""
+        plain = service.name == MAIN == self.default
+        return "/v1" if plain else f"/v1/collections/{service.name}"
+
+    def follower_into(self, service: CollectionService) -> FolderFollower | None:
+        """What follows a folder into this collection."""
+        return self.follower if service.name == self.default else None
 
     def open_all(self) -> None:
         """Open every collection; one that cannot be opened is noted in `errors`."""
@@ -248,16 +156,13 @@ class Collections:
         if alias == MAIN or alias in self.listing().entries:
             raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
 
-    def forget(self, name: str) -> CollectionEntry:
-        """Drop a collection from the list; requests that hold it may finish."""
+    def drop(self, name: str) -> None:
+        """Remove a collection with all that it holds; searches that it has accepted are answered first."""
         with self._change():
             entry = self._registry.drop(name)
             self.errors.pop(name, None)
-        return entry
-
-    def discard(self, entry: CollectionEntry) -> None:
-        """Close a forgotten collection, and remove its files."""
         if (service := self._services.pop(entry.place, None)) is not None:
+            service.searches.close()
             service.collection.discard()
         self._registry.clear(entry)
 
@@ -272,7 +177,7 @@ class Collections:
 
     def close(self) -> None:
         for service in self._services.values():
-            service.collection.close()
+            service.close()
         self._registry.close()
 
     @contextmanager
@@ -292,10 +197,32 @@ class Collections:
     def _open(
         self, entry: CollectionEntry, observer: ObservationEncoder, plan: IndexPlan | None = None
     ) -> CollectionService:
-        place = self._registry.located(entry)
-        service = _open_service(self.settings, observer, entry.name, place, plan)
+        location = self._registry.located(entry)
+        service = _open_service(self.workers, observer, entry.name, location, plan)
         self._services[entry.place] = service
         return service
+
+    def _metrics(self) -> Iterable[Metric]:
+        """What is read when the metrics are asked for."""
+        services, encoders = self.services(), self.workers.query_encoders()
+        waiting = Counter(
+            {
+                "items": self.workers.quick.waiting,
+                "draw": self.workers.render.waiting,
+                "search": sum(service.searches.waiting for service in services),
+            }
+        )
+        for encoder in encoders:
+            waiting.update(encoder.waiting)
+        counts = [(0, 0, 0), *(encoder.cache_counts for encoder in encoders)]
+        hits, misses, size = map(sum, zip(*counts, strict=True))
+        yield from collectors.read_contents(services)
+        yield from collectors.read_indexes(services)
+        yield from collectors.read_searches(services)
+        yield from collectors.read_process(self.settings.data)
+        yield from collectors.read_probes(self.drift.probes)
+        yield from collectors.read_queues(dict(waiting), self.settings.queue)
+        yield from collectors.read_cache(hits, misses, size)
 
 
 @contextmanager
@@ -308,8 +235,10 @@ def open_collections(settings: Settings) -> Iterator[Collections]:
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(workers=settings.renderers, seconds=settings.render_seconds))
         encoders = OpenEncoders(settings, sandbox)
-        main = _open_service(settings, encoders.first, MAIN, settings.place)
-        stack.callback(main.collection.close)
+        workers = Workers(settings)
+        stack.callback(workers.close)
+        main = _open_service(workers, encoders.first, MAIN, settings.place)
+        stack.callback(main.close)
         registry = CollectionRegistry(settings.data, settings.items_at, settings.bucket)
         collections = Collections(encoders, main, registry)
         stack.callback(collections.close)
@@ -320,12 +249,13 @@ def open_collections(settings: Settings) -> Iterator[Collections]:
 
 
 def _open_service(
-    settings: Settings,
+    workers: Workers,
     observer: ObservationEncoder,
     name: str,
     place: CollectionLocation,
     plan: IndexPlan | None = None,
 ) -> CollectionService:
+    settings = workers.settings
     collection = Collection.open(
         place.folder,
         observer,
@@ -338,4 +268,4 @@ def _open_service(
         cluster=settings.cluster,
         reader=observer.encoder.reader,
     )
-    return CollectionService(settings, collection, observer, name, place.folder)
+    return CollectionService(workers, collection, observer, name, place.folder)

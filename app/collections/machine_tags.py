@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from app.collections.collections import CollectionService
+from app.collections.service import CollectionService
 from index.store import browse
 from index.store.filters import AndFilter, ExistsFilter, Filter
 from index.texts.text_indexes import MACHINE_TAGS

@@ -61,7 +61,6 @@ class Batcher(Generic[Request, Answer]):
         self._most = most
         self._room = room
         self._watch = watch
-        self._loop = asyncio.get_running_loop()
         self._queue: deque[_Waiting[Request, Answer]] = deque()
         self._changed = threading.Condition()
         self._closing = False
@@ -78,7 +77,7 @@ class Batcher(Generic[Request, Answer]):
         """The answer; what another queue has `admitted` is not refused. Who is cancelled waits no more."""
         if not admitted:
             self.refuse_if_full()
-        job = _Waiting[Request, Answer](request, self._loop.create_future())
+        job = _Waiting[Request, Answer](request, asyncio.get_running_loop().create_future())
         with self._changed:
             if self._closing:
                 raise QueueFullError(len(self._queue), 1.0)
@@ -109,8 +108,9 @@ class Batcher(Generic[Request, Answer]):
             start = time.perf_counter()
             outcomes = self._outcomes([job.request for job in batch])
             took = time.perf_counter() - start
-            if not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(_deliver, batch, outcomes)
+            loop = batch[0].answer.get_loop()
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_deliver, batch, outcomes)
             self._each += SMOOTHING * (took / len(batch) - self._each)
             self._watch([job.key for job in batch], start - batch[0].since, took)
 

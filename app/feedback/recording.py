@@ -5,7 +5,7 @@ import json
 import time
 from typing import Any
 
-from app.collections.collections import CollectionService
+from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.search import query
 from app.search.query import QueryPart, WeightedParts

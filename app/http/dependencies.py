@@ -1,29 +1,45 @@
-"""What routes ask for: the service, and the collection that a request names."""
+"""What routes ask for: all collections, the one that a request names, and its address."""
 
 from typing import Annotated
 
 from fastapi import Depends, Path
 from starlette.requests import Request
 
-from app.runtime.runtime import CollectionRuntime, Runtime
+from app.collections.collections import Collections
+from app.collections.service import CollectionService
 from index.names import DEFAULT
+from multifold.types import Item
 
 
-def service_runtime(request: Request) -> Runtime:
-    """The runtime of the service that a request came to."""
-    runtime: Runtime = request.app.state.runtime
-    return runtime
+def all_collections(request: Request) -> Collections:
+    """The collections of the service that a request came to."""
+    collections: Collections = request.app.state.collections
+    return collections
 
 
-async def collection_runtime(request: Request) -> CollectionRuntime:
-    """The runtime of the collection that a request names in its path, else of the default one."""
-    return await service_runtime(request).collection(request.path_params.get("collection", DEFAULT))
+async def named_collection(request: Request) -> CollectionService:
+    """The collection that a request names in its path, else the default one."""
+    return await all_collections(request).find(request.path_params.get("collection", DEFAULT))
+
+
+CollectionsDep = Annotated[Collections, Depends(all_collections)]
+CollectionDep = Annotated[CollectionService, Depends(named_collection)]
+
+
+def collection_address(collections: CollectionsDep, service: CollectionDep) -> str:
+    """Where the routes of that collection begin."""
+    return collections.address(service)
+
+
+async def named_item(service: CollectionDep, item_id: str) -> Item:
+    """The item that a request names in its path."""
+    return await service.run(lambda: service.item(item_id))
+
+
+ItemDep = Annotated[Item, Depends(named_item)]
+AddressDep = Annotated[str, Depends(collection_address)]
 
 
 def collection_name(collection: Annotated[str, Path(description="its name or an alias")]) -> str:
     """The path parameter of every route of a named collection."""
     return collection
-
-
-CollectionDep = Annotated[CollectionRuntime, Depends(collection_runtime)]
-ServiceDep = Annotated[Runtime, Depends(service_runtime)]

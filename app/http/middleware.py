@@ -74,7 +74,7 @@ class RequestIdMiddleware(HttpMiddleware):
                 message["headers"] = [*given, *own, (b"x-request-id", request_id.encode())]
             await send(message)
 
-        telemetry: Telemetry = scope["app"].state.runtime.telemetry
+        telemetry: Telemetry = scope["app"].state.collections.workers.telemetry
         with telemetry.tracing.request(scope["method"], headers, request_id) as answered:
             try:
                 await self.app(scope, receive, send_with_headers)

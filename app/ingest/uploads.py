@@ -30,6 +30,12 @@ PICTURE_TYPES = {".jpg": "image/jpeg", ".tif": "image/tiff"}
 PICTURE_TYPES |= {f".{kind}": f"image/{kind}" for kind in ("png", "webp", "gif", "bmp", "avif", "heif")}
 
 
+def check_many(count: int, what: str, most: int) -> None:
+    """Not more of them in one request than are allowed."""
+    if count > most:
+        raise ApiError(422, "too_many", f"one request holds {most} {what} at most, not {count}")
+
+
 def check_text(text: str, most: int) -> str:
     """Words, neither none nor too many."""
     if not text.strip():

@@ -3,30 +3,18 @@
 import resource
 import shutil
 import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from app.collections.collections import CollectionService
+from app.collections.service import CollectionService
 from app.operations.probes import ProbeResult
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-    from prometheus_client.registry import Collector
 
 INDEX = ("collection", "side", "kind")
-
-
-@dataclass(frozen=True)
-class MetricReader(Collector):
-    """Metrics that a function reads."""
-
-    read: Callable[[], Iterable[Metric]]
-
-    def collect(self) -> Iterable[Metric]:
-        return self.read()
 
 
 def _gauge(name: str, about: str, labels: Sequence[str]) -> GaugeMetricFamily:

@@ -8,6 +8,7 @@ compares the checksums of some stored observations; damaged features are repaire
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,7 +17,7 @@ from itertools import groupby
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 
-from app.collections.collections import Collections, CollectionService
+from app.collections.service import CollectionService
 from index.cluster.contracts import ClusterError
 from index.store.checksums import START
 from index.store.database import StoreError
@@ -49,10 +50,14 @@ class ProbeResult:
 class DriftMonitor:
     """Probes all collections at an interval in seconds; 0: never."""
 
-    def __init__(self, collections: Collections, every: float) -> None:
-        self._collections, self._every = collections, every
+    def __init__(self, services: Callable[[], Iterable[CollectionService]], every: float) -> None:
+        self._services, self._every = services, every
         self.probes: dict[str, ProbeResult] = {}
-        self._loop = asyncio.create_task(self._work()) if every else None
+        self._loop: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Work on the running event loop."""
+        self._loop = asyncio.create_task(self._work()) if self._every else None
 
     async def close(self) -> None:
         if self._loop is not None:
@@ -63,7 +68,7 @@ class DriftMonitor:
     async def _work(self) -> None:
         while True:
             await asyncio.sleep(self._every)
-            services = self._collections.services()
+            services = list(self._services())
             names = {service.name for service in services}
             self.probes = {name: result for name, result in self.probes.items() if name in names}
             for service in services:

@@ -2,13 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from app.collections.collections import Collections
 from app.concurrency.batching import KeyName, OnBatch
-from app.operations import collectors
-from app.operations.collectors import MetricReader
 from app.operations.logs import access_log, key_name
-from app.operations.probes import DriftMonitor
 from app.operations.tracing import open_tracing
 from multifold.errors import needs_extra
 from multifold.types import Hit
@@ -17,6 +14,7 @@ with needs_extra("serve"):
     from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, disable_created_metrics
     from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as MEDIA_TYPE
     from prometheus_client.exposition import generate_latest
+    from prometheus_client.registry import Collector
 
 __all__ = ["MEDIA_TYPE", "Telemetry", "rate_match"]
 SECOND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -26,13 +24,23 @@ GOOD_CONFIDENCE = 0.5  # the confidence from which a hit matches well
 disable_created_metrics()  # type: ignore[no-untyped-call]  # they would double the number of series
 
 
+@dataclass(frozen=True)
+class MetricReader(Collector):
+    """Metrics that a function reads."""
+
+    read: Callable[[], Iterable[Metric]]
+
+    def collect(self) -> Iterable[Metric]:
+        return self.read()
+
+
 class Telemetry:
     """The metrics and spans of one service."""
 
-    def __init__(self, collections: Collections) -> None:
+    def __init__(self, *, log_all: bool) -> None:
         self.tracing = open_tracing()
         self._registry = CollectorRegistry()
-        self._log_all = collections.settings.log == "all"
+        self._log_all = log_all  # requests; else those that failed
         self._requests = self._counter(
             "multifold_requests_total", "Requests answered.", "method", "route", "status"
         )
@@ -58,10 +66,6 @@ class Telemetry:
         self._answers = self._counter(
             "multifold_answers_total", "Searches by how well their best hit matches.", "collection", "match"
         )
-        self._read(lambda: collectors.read_contents(collections.services()))
-        self._read(lambda: collectors.read_indexes(collections.services()))
-        self._read(lambda: collectors.read_searches(collections.services()))
-        self._read(lambda: collectors.read_process(collections.settings.data))
 
     def text(self) -> bytes:
         """All metrics now, as `MEDIA_TYPE`."""
@@ -107,20 +111,7 @@ class Telemetry:
     def clock(self, work: str) -> Callable[[float], None]:
         return self._works.labels(work).observe
 
-    def show_drift(self, drift: DriftMonitor) -> None:
-        self._read(lambda: collectors.read_probes(drift.probes))
-
-    def show_queues(self, waiting: Callable[[], dict[str, int]], room: int) -> None:
-        self._read(lambda: collectors.read_queues(waiting(), room))
-
-    def show_cache(self, counts: Callable[[], tuple[int, int, int]]) -> None:
-        def read() -> Iterable[Metric]:
-            hits, misses, size = counts()
-            return collectors.read_cache(hits, misses, size)
-
-        self._read(read)
-
-    def _read(self, read: Callable[[], Iterable[Metric]]) -> None:
+    def show(self, read: Callable[[], Iterable[Metric]]) -> None:
         """Ask this function whenever the metrics are asked for."""
         self._registry.register(MetricReader(read))
 

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from app.collections.collections import Collections
+from app.collections.service import CollectionService
 from app.concurrency.batching import QueueFullError
 from app.ingest.new_items import load_item
 from app.ingest.pipeline import Encoded, Written, WrittenItem
 from app.ingest.uploads import ItemFiles
 from app.runtime.jobs import JobHandler
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB, run_rebuild, run_reindex
-from app.runtime.runtime import CollectionRuntime, Runtime
 from index.jobs import JobProgress, JobRecord
 from multifold.errors import MultifoldError
 from multifold.wire.items import NewItem
@@ -23,42 +24,42 @@ MOST_NOTES = 100  # that the result of a job shows
 INGEST_JOB = "ingest"
 
 
-async def write_many(runtime: CollectionRuntime, raws: Sequence[Mapping[str, Any]]) -> list[Written]:
+async def write_many(service: CollectionService, raws: Sequence[Mapping[str, Any]]) -> list[Written]:
     """Write items, each on its own: one that is refused does not keep the others out."""
     turns = asyncio.Semaphore(ITEMS_AT_ONCE)
-    items = await asyncio.gather(*(_prepare(runtime, raw, turns) for raw in raws))
-    outcomes = await runtime.put(items)
+    items = await asyncio.gather(*(_prepare(service, raw, turns) for raw in raws))
+    outcomes = await service.run(partial(service.put, items))
     if written := [outcome.item.id for outcome in outcomes if isinstance(outcome, WrittenItem)]:
-        runtime.audit("put", written, len(written))
+        service.audit("put", written, len(written))
     return outcomes
 
 
-async def _prepare(runtime: CollectionRuntime, raw: Mapping[str, Any], turns: asyncio.Semaphore) -> Encoded:
-    settings = runtime.service.settings
+async def _prepare(service: CollectionService, raw: Mapping[str, Any], turns: asyncio.Semaphore) -> Encoded:
+    settings = service.settings
     async with turns:
         try:
-            files = ItemFiles(runtime.parent.fetcher, settings.max_body)
-            return await runtime.prepare(await load_item(validate(NewItem, raw), files, settings))
+            files = ItemFiles(service.workers.fetcher, settings.max_body)
+            return await service.prepare(await load_item(validate(NewItem, raw), files, settings))
         except MultifoldError as error:
             return error
 
 
-def job_handlers(runtime: Runtime) -> Mapping[str, JobHandler]:
+def job_handlers(collections: Collections) -> Mapping[str, JobHandler]:
     """What does each kind of job."""
     return {
-        INGEST_JOB: partial(run_ingest, runtime),
-        REBUILD_JOB: partial(run_rebuild, runtime),
-        REINDEX_JOB: partial(run_reindex, runtime),
+        INGEST_JOB: partial(run_ingest, collections),
+        REBUILD_JOB: partial(run_rebuild, collections),
+        REINDEX_JOB: partial(run_reindex, collections),
     }
 
 
-async def run_ingest(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
+async def run_ingest(collections: Collections, job: JobRecord, progress: JobProgress) -> None:
     """The job: write `items` of its spec; what was written before an interruption is not written again."""
-    collection = await runtime.collection(job.collection)
+    service = await collections.find(job.collection)
     items = job.spec["items"]
     while progress.done < len(items):
         batch = items[progress.done : progress.done + ITEMS_A_STEP]
-        outcomes = await write_many(collection, batch)
+        outcomes = await write_many(service, batch)
         if busy := [outcome for outcome in outcomes if isinstance(outcome, QueueFullError)]:
             await asyncio.sleep(max(one.retry_after or 1 for one in busy))
             continue  # an item that is written twice is the same item

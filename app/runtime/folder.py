@@ -10,13 +10,13 @@ where it was. The last two steps have low priority, as requests come first.
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from app.collections.collections import Collections, CollectionService
+from app.collections.service import CollectionService
 from app.ingest.pipeline import ENCODE_BATCH, WRITE_BATCH, IngestPipeline, IngestStoppedError
 from app.ingest.plan import NAMED_ONLY, IngestPlan, plan_names
 from app.ingest.run import IngestDestination, IngestRequest, compare, open_pipeline, own_folders
@@ -29,8 +29,8 @@ from app.ingest.sources import (
     stamp_file,
 )
 from app.ingest.watching import FolderWatch
+from app.settings import Settings
 from index.contracts import CollectionLocation
-from index.names import DEFAULT
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.files import folder
@@ -79,12 +79,12 @@ class RefusedFiles:
 
 
 class FolderFollower:
-    """Follows one folder into the default collection, from its start until it is closed."""
+    """Follows a folder of the settings into the default collection, from its start until it is closed."""
 
-    def __init__(self, collections: Collections, root: Path) -> None:
-        self._collections, self._root = collections, root
+    def __init__(self, settings: Settings, root: Path, default: Callable[[], CollectionService]) -> None:
+        self._root, self._default = root, default
         self._stop = threading.Event()
-        self._watch = FolderWatch(root, own_folders(collections.settings), LOOK_SECONDS, self._rest)
+        self._watch = FolderWatch(root, own_folders(settings), LOOK_SECONDS, self._rest)
         self._status = FolderStatus(name=root.name or "root", state="naming", done=0, total=0, refused=0)
         self._refused = RefusedFiles()
         self._thread = threading.Thread(target=self._work, name="folder", daemon=True)
@@ -133,7 +133,7 @@ class FolderFollower:
 
     def _pass(self, before: bytes) -> bool:
         """Do what is to be done; False if the folder has changed meanwhile."""
-        service = self._collections.service(DEFAULT)
+        service = self._default()
         settings = service.settings
         location = CollectionLocation(service.home, settings.items_at, settings.bucket)
         destination = IngestDestination(service.name, location, settings, service.encoder, service.collection)

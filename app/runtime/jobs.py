@@ -26,12 +26,15 @@ JobHandler: TypeAlias = Callable[[JobRecord, JobProgress], Awaitable[None]]
 class JobRunner:
     """Adds and runs jobs on one event loop; `exclusive`: no other process runs jobs of this list."""
 
-    def __init__(self, jobs: JobList, handlers: Mapping[str, JobHandler], *, exclusive: bool) -> None:
+    def __init__(self, jobs: JobList, *, exclusive: bool) -> None:
         self._jobs = jobs
-        self._handlers = handlers
         self._exclusive = exclusive
         self._name = uuid4().hex
         self._added = asyncio.Event()
+
+    def start(self, handlers: Mapping[str, JobHandler]) -> None:
+        """Work on the running event loop; there is one handler for each kind of job."""
+        self._handlers = handlers
         self._loop = asyncio.create_task(self._work())
 
     async def add(self, kind: str, collection: str, spec: Mapping[str, Any], total: int = 0) -> JobRecord:

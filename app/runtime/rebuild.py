@@ -13,6 +13,8 @@ from functools import partial
 
 from starlette.concurrency import run_in_threadpool
 
+from app.collections.collections import Collections
+from app.collections.service import CollectionService
 from app.concurrency.batching import QueueFullError
 from app.encoding.observations import MeshData
 from app.errors import ApiError
@@ -20,7 +22,6 @@ from app.ingest.originals import OriginalFiles, adopt_originals, find_stored_mes
 from app.ingest.pipeline import Encoded
 from app.ingest.sources import ItemSource
 from app.operations import probes
-from app.runtime.runtime import CollectionRuntime, Runtime
 from index.contracts import stored_plan
 from index.jobs import JobProgress, JobRecord
 from index.store.blobs import BlobKey
@@ -36,10 +37,10 @@ MOST_MISSING = 100
 COUNT_TRIES = 10
 
 
-async def run_rebuild(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
+async def run_rebuild(collections: Collections, job: JobRecord, progress: JobProgress) -> None:
     """The job: spec has `to`, `alias`, `partial` and `since`."""
-    source, target = await runtime.collection(job.collection), await runtime.collection(job.spec["to"])
-    copier = CollectionCopier(runtime, source, target, progress)
+    source, target = await collections.find(job.collection), await collections.find(job.spec["to"])
+    copier = CollectionCopier(source, target, progress)
     if (since := job.spec.get("since")) is None:
         await copier.copy_all()
     else:
@@ -50,15 +51,15 @@ async def run_rebuild(runtime: Runtime, job: JobRecord, progress: JobProgress) -
     if job.spec["alias"] is None:
         return
     await copier.catch_up()
-    progress.result.setdefault("moved_at", target.service.collection.version)
-    alias, name = job.spec["alias"], target.service.name
-    listing = await runtime.quick.run(runtime.collections.listing)
+    progress.result.setdefault("moved_at", target.collection.version)
+    alias, name = job.spec["alias"], target.name
+    listing = await collections.run(collections.listing)
     if listing.aliases.get(alias) != name:  # else the job was interrupted after it had moved it
-        former = await runtime.quick.run(lambda: runtime.collections.set_alias(alias, name))
+        former = await collections.run(lambda: collections.set_alias(alias, name))
         progress.result |= {"alias": alias, "former": former}
-        runtime.audit.record(f"set alias {alias}", name, [], 1, 0)
+        collections.workers.audit.record(f"set alias {alias}", name, [], 1, 0)
     now = asyncio.get_running_loop().time
-    end = now() + longest_request(runtime)
+    end = now() + longest_request(collections)
     while now() < end:
         await copier.catch_up()
         await asyncio.sleep(FOLLOW_SECONDS)
@@ -66,20 +67,18 @@ async def run_rebuild(runtime: Runtime, job: JobRecord, progress: JobProgress) -
     await copier.copy_verdicts()  # those that came meanwhile too
 
 
-def longest_request(runtime: Runtime) -> float:
+def longest_request(collections: Collections) -> float:
     """Seconds after which every request that is under way now has ended."""
-    return runtime.collections.settings.request_timeout
+    return collections.settings.request_timeout
 
 
 class CollectionCopier:
     """Copies items from one collection to another; the progress records how far it is."""
 
-    def __init__(
-        self, runtime: Runtime, source: CollectionRuntime, target: CollectionRuntime, progress: JobProgress
-    ) -> None:
-        self._runtime, self._progress = runtime, progress
+    def __init__(self, source: CollectionService, target: CollectionService, progress: JobProgress) -> None:
+        self._progress = progress
         self._source, self._target = source, target
-        self._from, self._to = source.service.collection, target.service.collection
+        self._from, self._to = source.collection, target.collection
         self._missing: dict[str, str] = progress.result.setdefault("missing", {})
 
     async def copy_all(self) -> None:
@@ -100,7 +99,7 @@ class CollectionCopier:
                 result["after"] = page[-1].id
 
     def _delete_others(self) -> None:
-        self._target.service.delete(sorted({*self._to.ids()} - {*self._from.ids()}))
+        self._target.delete(sorted({*self._to.ids()} - {*self._from.ids()}))
 
     async def catch_up(self) -> None:
         while True:
@@ -117,7 +116,7 @@ class CollectionCopier:
     async def _copy_changed(self, ids: Sequence[str]) -> None:
         items = await self._source.run(lambda: [self._from.get(name) for name in ids])
         gone = [name for name, item in zip(ids, items, strict=True) if item is None]
-        await self._target.run(lambda: self._target.service.delete(gone))
+        await self._target.run(lambda: self._target.delete(gone))
         for name in gone:
             self._missing.pop(name, None)
         await self._copy([item for item in items if item is not None])
@@ -149,12 +148,13 @@ class CollectionCopier:
             await asyncio.sleep(FOLLOW_SECONDS)
         else:
             raise MultifoldError(f"the new collection has {new} items, and the former one {former}")
-        await self._target.run(lambda: probes.check_readiness(self._target.service))
+        await self._target.run(lambda: probes.check_readiness(self._target))
 
     async def _copy(self, page: Sequence[Item]) -> None:
         turns = asyncio.Semaphore(ITEMS_AT_ONCE)
         encoded = await asyncio.gather(*(self._prepare(item, turns) for item in page))
-        for item, outcome in zip(page, await self._target.put(encoded), strict=True):
+        written = await self._target.run(partial(self._target.put, encoded))
+        for item, outcome in zip(page, written, strict=True):
             if not isinstance(outcome, MultifoldError):
                 self._missing.pop(item.id, None)
                 continue
@@ -180,7 +180,7 @@ class CollectionCopier:
 
     def _read(self, item: Item) -> ItemSource:
         """What an item was made of; its mesh, if it has views."""
-        service, blobs = self._source.service, self._from.blobs
+        service, blobs = self._source, self._from.blobs
         item = service.repaired(item)
         adopt_originals(self._to.blobs, blobs, item)
         mesh = None
@@ -201,9 +201,9 @@ class CollectionCopier:
 REINDEX_JOB = "reindex"
 
 
-async def run_reindex(runtime: Runtime, job: JobRecord, progress: JobProgress) -> None:
+async def run_reindex(collections: Collections, job: JobRecord, progress: JobProgress) -> None:
     """The job: its spec is the plan. After an interruption it starts again."""
-    collection = (await runtime.collection(job.collection)).service.collection
+    collection = (await collections.find(job.collection)).collection
     over = threading.Event()
 
     def on_progress(done: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from app.collections.collections import CollectionService
+from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.ingest.originals import find_stored_mesh
 from app.search.query import ImageQueryPart, QueryPart, TextQueryPart

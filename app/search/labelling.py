@@ -7,8 +7,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from app.collections.collections import CollectionService
 from app.collections.machine_tags import tags_in
+from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.search.query import EncodedPart, ItemQueryPart, QueryPart, TextQueryPart
 from index.contracts import Ids

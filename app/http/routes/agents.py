@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import ApiError
-from app.http.dependencies import ServiceDep
+from app.http.dependencies import CollectionsDep
 from multifold import agents
 from multifold.client import AsyncClient
 
@@ -29,15 +29,13 @@ class AgentResponse(Response):
 
 
 @router.post("/mcp")
-async def mcp(request: Request, service: ServiceDep) -> AgentResponse:
+async def mcp(request: Request, collections: CollectionsDep) -> AgentResponse:
     """One message of an agent; there are no sessions, and nothing is sent unasked."""
     if not agents.agents_installed():
         raise ApiError(404, "not_found", f"this service has no tools for agents; {agents.NO_AGENTS}")
     state = request.app.state
     if not hasattr(state, "agents"):
-        state.agents = await run_in_threadpool(
-            _open_endpoint, request.app, service.collections.settings.max_body
-        )
+        state.agents = await run_in_threadpool(_open_endpoint, request.app, collections.settings.max_body)
     return AgentResponse(state.agents)
 
 

@@ -7,11 +7,12 @@ from typing import Any
 from fastapi import APIRouter
 
 from app.errors import refusal, status_and_code
-from app.http.dependencies import CollectionDep
+from app.http.dependencies import AddressDep, CollectionDep, CollectionsDep
 from app.http.openapi import body_errors
 from app.http.routes.items import serialize_item, serialize_written
 from app.http.routes.jobs import serialize_job
 from app.ingest.pipeline import Written, WrittenItem
+from app.ingest.uploads import check_many
 from app.runtime.bulk import INGEST_JOB, write_many
 from index.collection import Collection
 from index.store import browse
@@ -34,50 +35,50 @@ router = APIRouter(prefix="/items", tags=["items"])
 
 
 @router.post("", responses=body_errors())
-async def write_items(runtime: CollectionDep, body: BulkBody) -> BulkAnswer:
+async def write_items(service: CollectionDep, body: BulkBody) -> BulkAnswer:
     """Write items, each in place of its former self; one that is refused does not keep the others out."""
-    runtime.check_many(len(body.items), "items")
-    outcomes = await write_many(runtime, body.items)
+    check_many(len(body.items), "items", service.settings.max_batch)
+    outcomes = await write_many(service, body.items)
     results = tuple(_outcome(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True))
     written = sum(isinstance(outcome, WrittenItem) for outcome in outcomes)
     failures = [one for one in outcomes if isinstance(one, Exception) and status_and_code(one)[0] == 503]
     if failures and len(failures) == len(outcomes):  # the service cannot store anything now
         raise failures[0]
-    return BulkAnswer(results, written, len(results) - written, runtime.service.collection.version)
+    return BulkAnswer(results, written, len(results) - written, service.collection.version)
 
 
 @router.post("/bulk", status_code=202, responses=body_errors())
-async def write_items_later(runtime: CollectionDep, body: BulkBody) -> JobAnswer:
+async def write_items_later(collections: CollectionsDep, service: CollectionDep, body: BulkBody) -> JobAnswer:
     """Write any number of items after the answer, which names the job that does it."""
     spec = {"items": body.items}
-    job = await runtime.parent.jobs.add(INGEST_JOB, runtime.service.name, spec, len(body.items))
+    job = await collections.job_runner.add(INGEST_JOB, service.name, spec, len(body.items))
     return JobAnswer(serialize_job(job))
 
 
 @router.post("/delete", responses=body_errors())
-async def delete_items(runtime: CollectionDep, body: ItemDeleteBody) -> RemovalAnswer:
+async def delete_items(service: CollectionDep, body: ItemDeleteBody) -> RemovalAnswer:
     """Remove the items of these ids, or those that a filter lets through."""
     chosen = _chosen(body)
     if chosen is not None:
-        removed = await runtime.run(lambda: runtime.service.delete_where(chosen))
+        removed = await service.run(lambda: service.delete_where(chosen))
     else:
-        removed = await runtime.run(lambda: runtime.service.delete(list(body.ids or ())))
-    runtime.audit("delete", list(body.ids or [json.dumps(body.filter)]), removed)
+        removed = await service.run(lambda: service.delete(list(body.ids or ())))
+    service.audit("delete", list(body.ids or [json.dumps(body.filter)]), removed)
     return RemovalAnswer(removed=removed)
 
 
 @router.post("/scroll", responses=body_errors())
-async def list_items(runtime: CollectionDep, body: ItemScrollBody) -> ItemPage:
+async def list_items(service: CollectionDep, address: AddressDep, body: ItemScrollBody) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
-    items, after = await runtime.run(lambda: _page(runtime.service.collection, body))
-    return ItemPage(tuple(serialize_item(item, runtime.address) for item in items), after)
+    items, after = await service.run(lambda: _page(service.collection, body))
+    return ItemPage(tuple(serialize_item(item, address) for item in items), after)
 
 
 @router.post("/count", responses=body_errors())
-async def count_items(runtime: CollectionDep, body: ItemFilterBody) -> ItemCount:
+async def count_items(service: CollectionDep, body: ItemFilterBody) -> ItemCount:
     """How many items there are, or how many of them a filter lets through."""
     chosen = _chosen(body)
-    return ItemCount(count=await runtime.run(lambda: runtime.service.collection.count(chosen)))
+    return ItemCount(count=await service.run(lambda: service.collection.count(chosen)))
 
 
 def _chosen(body: ItemFilterBody) -> Filter | None:

@@ -3,10 +3,12 @@
 from dataclasses import asdict
 
 from fastapi import APIRouter
+from starlette.concurrency import run_in_threadpool
 
-from app.collections.collections import Collections, CollectionService
+from app.collections.collections import Collections
+from app.collections.service import CollectionService
 from app.errors import ApiError
-from app.http.dependencies import ServiceDep
+from app.http.dependencies import CollectionsDep
 from app.http.openapi import body_errors, error_responses
 from app.http.routes.jobs import serialize_job
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB
@@ -33,112 +35,111 @@ CHANGE_ERRORS = body_errors(404, 409)
 
 
 @router.post("/collections", status_code=201, responses=CHANGE_ERRORS)
-async def create_collection(runtime: ServiceDep, body: CollectionBody) -> CollectionStatus:
+async def create_collection(collections: CollectionsDep, body: CollectionBody) -> CollectionStatus:
     """Make an empty collection."""
     plan = _index_plan(body.index)
-    service = await runtime.quick.run(lambda: runtime.collections.create(body.name, body.bundle, plan))
-    runtime.audit.record("create collection", service.name, [], 1, service.collection.version)
-    return await runtime.quick.run(lambda: _status(service, runtime.collections.listing()))
+    service = await collections.run(lambda: collections.create(body.name, body.bundle, plan))
+    service.audit("create collection", [], 1)
+    return await collections.run(lambda: _status(service, collections.listing()))
 
 
 @router.get("/collections", responses=error_responses(429))
-async def list_collections(runtime: ServiceDep) -> wire.CollectionsAnswer:
+async def list_collections(collections: CollectionsDep) -> wire.CollectionsAnswer:
     """All collections."""
 
     def describe_all() -> tuple[CollectionStatus, ...]:
-        names = (MAIN, *runtime.collections.listing().entries)
-        return tuple(_one(runtime.collections, name) for name in names)
+        names = (MAIN, *collections.listing().entries)
+        return tuple(_one(collections, name) for name in names)
 
-    return wire.CollectionsAnswer(await runtime.quick.run(describe_all))
+    return wire.CollectionsAnswer(await collections.run(describe_all))
 
 
 @router.get("/collections/{name}", responses=error_responses(404, 422, 429))
-async def get_collection(runtime: ServiceDep, name: str) -> CollectionStatus:
+async def get_collection(collections: CollectionsDep, name: str) -> CollectionStatus:
     """One collection, by its name or an alias."""
-    return await runtime.quick.run(lambda: _one(runtime.collections, name))
+    return await collections.run(lambda: _one(collections, name))
 
 
 @router.delete("/collections/{name}", responses=error_responses(404, 409, 422, 429))
-async def drop_collection(runtime: ServiceDep, name: str) -> NameRemoval:
+async def drop_collection(collections: CollectionsDep, name: str) -> NameRemoval:
     """Remove a collection with all that it holds. What it is also called must be moved or removed first."""
-    await runtime.drop(name)
-    runtime.audit.record("drop collection", name, [], 1, 0)
+    await run_in_threadpool(collections.drop, name)
+    collections.workers.audit.record("drop collection", name, [], 1, 0)
     return NameRemoval(name)
 
 
 @router.post("/collections/{name}/rebuild", status_code=202, responses=CHANGE_ERRORS)
-async def rebuild_collection(runtime: ServiceDep, name: str, body: RebuildBody) -> JobAnswer:
+async def rebuild_collection(collections: CollectionsDep, name: str, body: RebuildBody) -> JobAnswer:
     """Write a collection again into another, from originals and with another bundle, and move an alias there.
 
     The job that does it follows what is written meanwhile, and verifies before it moves anything.
     """
-    source = (await runtime.collection(name)).service
+    source = await collections.find(name)
     if body.since is not None:
-        await runtime.collection(body.to)  # it must be there, with what was not written since
+        await collections.find(body.to)  # it must be there, with what was not written since
     plan = _index_plan(body.index)
-    target = await runtime.quick.run(lambda: runtime.collections.ensure(body.to, body.bundle, plan))
+    target = await collections.run(lambda: collections.ensure(body.to, body.bundle, plan))
     if target.home == source.home:
         raise ApiError(409, "taken", f"{body.to!r} is the collection itself; choose another name")
     if body.alias is not None:
-        runtime.collections.check_alias(body.alias)
+        collections.check_alias(body.alias)
     spec = {"to": target.name, "alias": body.alias, "partial": body.partial, "since": body.since}
-    runtime.audit.record(f"rebuild as {target.name}", source.name, [], 1, source.collection.version)
-    return JobAnswer(serialize_job(await runtime.jobs.add(REBUILD_JOB, source.name, spec)))
+    source.audit(f"rebuild as {target.name}", [], 1)
+    return JobAnswer(serialize_job(await collections.job_runner.add(REBUILD_JOB, source.name, spec)))
 
 
 @router.post("/collections/{name}/reindex", status_code=202, responses=body_errors(404))
-async def reindex_collection(runtime: ServiceDep, name: str, body: IndexBody) -> JobAnswer:
+async def reindex_collection(collections: CollectionsDep, name: str, body: IndexBody) -> JobAnswer:
     """Build another index of what is stored, without encoding anything again; a job does it.
 
     The present index is searched until the new one finds what is asked of it.
     """
-    source, plan = (await runtime.collection(name)).service, IndexPlan(**asdict(body))
+    source, plan = await collections.find(name), IndexPlan(**asdict(body))
     check_plan(plan, source.encoder)
-    runtime.audit.record("reindex", source.name, [], 1, source.collection.version)
-    return JobAnswer(serialize_job(await runtime.jobs.add(REINDEX_JOB, source.name, asdict(plan))))
+    source.audit("reindex", [], 1)
+    return JobAnswer(serialize_job(await collections.job_runner.add(REINDEX_JOB, source.name, asdict(plan))))
 
 
 @router.get("/bundles", responses=error_responses(429))
-async def list_bundles(runtime: ServiceDep) -> wire.BundlesAnswer:
+async def list_bundles(collections: CollectionsDep) -> wire.BundlesAnswer:
     """The bundles at hand: the service's own, and those of its folder of bundles."""
-    collections = runtime.collections
-    pairs = await runtime.quick.run(lambda: list(collections.encoders.at_hand()))
+    pairs = await collections.run(lambda: list(collections.encoders.at_hand()))
     return wire.BundlesAnswer(tuple(_bundle(folder.name, bundle, collections) for folder, bundle in pairs))
 
 
 @router.post("/bundles/reload", responses=error_responses(409, 413, 422, 429))
-async def reload_bundles(runtime: ServiceDep) -> wire.BundleReloadAnswer:
+async def reload_bundles(collections: CollectionsDep) -> wire.BundleReloadAnswer:
     """Read the bundles in use again: calibration, explanations and words of the same vectors.
 
     They are verified first; requests that are under way end as they began. All are replaced, or none.
     """
-    pairs = await runtime.quick.run(runtime.collections.encoders.reload)
+    pairs = await collections.run(collections.encoders.reload)
     insight.clear_caches()
-    runtime.audit.record("reload bundles", "", [now.name for _, now in pairs], len(pairs), 0)
+    collections.workers.audit.record("reload bundles", "", [now.name for _, now in pairs], len(pairs), 0)
     bundles = (wire.BundleReload(now.name, now.vector_id, now.bundle_id, old.bundle_id) for old, now in pairs)
     return wire.BundleReloadAnswer(tuple(bundles))
 
 
 @router.get("/aliases", responses=error_responses(429))
-async def list_aliases(runtime: ServiceDep) -> wire.AliasesAnswer:
+async def list_aliases(collections: CollectionsDep) -> wire.AliasesAnswer:
     """The collection of each alias; `default` is the one where none is named."""
-    listing = await runtime.quick.run(runtime.collections.listing)
+    listing = await collections.run(collections.listing)
     return wire.AliasesAnswer({DEFAULT: MAIN, **listing.aliases})
 
 
 @router.put("/aliases/{alias}", responses=CHANGE_ERRORS)
-async def set_alias(runtime: ServiceDep, alias: str, body: AliasBody) -> wire.AliasAnswer:
+async def set_alias(collections: CollectionsDep, alias: str, body: AliasBody) -> wire.AliasAnswer:
     """Call a collection so from now on, in one step."""
-    former = await runtime.quick.run(lambda: runtime.collections.set_alias(alias, body.collection))
-    runtime.audit.record(f"set alias {alias}", body.collection, [], 1, 0)
+    former = await collections.run(lambda: collections.set_alias(alias, body.collection))
+    collections.workers.audit.record(f"set alias {alias}", body.collection, [], 1, 0)
     return wire.AliasAnswer(alias, body.collection, former)
 
 
 @router.delete("/aliases/{alias}", responses=error_responses(404, 422, 429))
-async def drop_alias(runtime: ServiceDep, alias: str) -> NameRemoval:
+async def drop_alias(collections: CollectionsDep, alias: str) -> NameRemoval:
     """Call no collection so any more; `default` goes back to the main one."""
-    await runtime.quick.run(lambda: runtime.collections.drop_alias(alias))
-    runtime.audit.record(f"drop alias {alias}", "", [], 1, 0)
+    await collections.run(lambda: collections.drop_alias(alias))
+    collections.workers.audit.record(f"drop alias {alias}", "", [], 1, 0)
     return NameRemoval(alias)
 
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 
 from app.errors import ApiError
 from app.feedback import recording
-from app.http.dependencies import CollectionDep
+from app.http.dependencies import AddressDep, CollectionDep
 from app.http.openapi import FILE, body_errors, error_responses
 from app.ingest.uploads import PICTURE_TYPES
 from app.search.parts import read_parts
@@ -27,18 +27,19 @@ router = APIRouter(prefix="/feedback", tags=["feedback"])
 
 
 @router.post("", responses=body_errors(403, 404))
-async def judge_hit(runtime: CollectionDep, body: FeedbackBody) -> FeedbackEntry:
+async def judge_hit(service: CollectionDep, address: AddressDep, body: FeedbackBody) -> FeedbackEntry:
     """Say that an item is good or bad for a query; who says something else of both later, changes it."""
-    parts = read_parts(body.query, runtime.service.settings.max_text)
-    judgement = await runtime.run(lambda: recording.record_verdict(runtime.service, parts, body))
-    runtime.parent.telemetry.verdict(runtime.service.name, body.verdict)
-    runtime.audit(f"feedback {body.verdict}", [body.item], 1)
-    return _serialize(judgement, runtime.address)
+    parts = read_parts(body.query, service.settings.max_text)
+    judgement = await service.run(lambda: recording.record_verdict(service, parts, body))
+    service.workers.telemetry.verdict(service.name, body.verdict)
+    service.audit(f"feedback {body.verdict}", [body.item], 1)
+    return _serialize(judgement, address)
 
 
 @router.get("", responses=error_responses(422, 503))
 async def list_verdicts(
-    runtime: CollectionDep,
+    service: CollectionDep,
+    address: AddressDep,
     after: str | None = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100,
     item: str | None = None,
@@ -46,29 +47,29 @@ async def list_verdicts(
 ) -> FeedbackPage:
     """A page of verdicts, of one item or of one kind; its `next` begins the following page."""
     chosen = FeedbackFilter(item, verdict)
-    judgements = await runtime.run(lambda: runtime.service.collection.judgements(after, limit, chosen))
+    judgements = await service.run(lambda: service.collection.judgements(after, limit, chosen))
     last = judgements[-1].id if len(judgements) == limit else None
-    return FeedbackPage(tuple(_serialize(one, runtime.address) for one in judgements), last)
+    return FeedbackPage(tuple(_serialize(one, address) for one in judgements), last)
 
 
 @router.get("/{feedback_id}/files/{index}", **FILE)
-async def get_verdict_file(runtime: CollectionDep, feedback_id: str, index: int) -> Response:
+async def get_verdict_file(service: CollectionDep, feedback_id: str, index: int) -> Response:
     """The picture or mesh that was asked with, where it is kept; parts of a mix are counted from 0."""
-    judgement = await runtime.run(lambda: runtime.service.collection.judgement(feedback_id))
+    judgement = await service.run(lambda: service.collection.judgement(feedback_id))
     parts = judgement.query if judgement else ()
     blob = parts[index].blob if 0 <= index < len(parts) else None
     if blob is None:
         raise ApiError(404, "not_found", f"no file {index} of a feedback {feedback_id[:40]!r} is kept")
-    data = await runtime.run(lambda: runtime.service.collection.blobs.get(blob))
+    data = await service.run(lambda: service.collection.blobs.get(blob))
     media = PICTURE_TYPES.get(BlobKey(blob).suffix, "application/octet-stream")
     return Response(data, media_type=media, headers={"cache-control": "private, no-cache"})
 
 
 @router.delete("/{feedback_id}", responses=error_responses(422, 503))
-async def delete_verdict(runtime: CollectionDep, feedback_id: str) -> RemovalAnswer:
+async def delete_verdict(service: CollectionDep, feedback_id: str) -> RemovalAnswer:
     """Forget a verdict. Removing one that is not there removes 0."""
-    removed = await runtime.run(lambda: runtime.service.collection.withdraw(feedback_id))
-    runtime.audit("remove feedback", [feedback_id], removed)
+    removed = await service.run(lambda: service.collection.withdraw(feedback_id))
+    service.audit("remove feedback", [feedback_id], removed)
     return RemovalAnswer(removed)
 
 

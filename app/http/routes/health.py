@@ -6,12 +6,12 @@ from typing import Any
 from fastapi import APIRouter, Response
 from starlette.concurrency import run_in_threadpool
 
+from app.collections.collections import Collections
 from app.errors import ApiError
-from app.http.dependencies import CollectionDep, ServiceDep
+from app.http.dependencies import CollectionDep, CollectionsDep
 from app.http.openapi import error_responses
 from app.operations import probes
 from app.operations.telemetry import MEDIA_TYPE
-from app.runtime.runtime import Runtime
 from index.cluster.contracts import ClusterError
 from index.store.database import StoreError
 from multifold.bundle import canary
@@ -32,16 +32,15 @@ async def get_health() -> HealthAnswer:
 
 
 @router.get("/readyz", responses=error_responses(503))
-async def get_readiness(runtime: ServiceDep) -> HealthAnswer:
+async def get_readiness(collections: CollectionsDep) -> HealthAnswer:
     """The encoder answers its canaries, and a known item is found where it belongs.
 
     Where services share a database or a cluster that is away, each of them is ready and says `store_away`:
     another replica would be no better.
     """
-    collections = runtime.collections
     try:
         try:
-            await asyncio.wait_for(_check(runtime), READY_SECONDS)
+            await asyncio.wait_for(_check(collections), READY_SECONDS)
         except (StoreError, ClusterError, TimeoutError) as error:
             known = not isinstance(error, TimeoutError) or collections.store_is_away
             if not (collections.shared and known):
@@ -54,13 +53,13 @@ async def get_readiness(runtime: ServiceDep) -> HealthAnswer:
     return HealthAnswer(status="ok")
 
 
-async def _check(runtime: Runtime) -> None:
-    collection = await runtime.collection()
-    await collection.run(lambda: probes.check_readiness(collection.service))
+async def _check(collections: Collections) -> None:
+    service = await collections.find()
+    await service.run(lambda: probes.check_readiness(service))
 
 
 @router.get("/metrics", response_class=Response, responses={**TEXT, **error_responses(429, 503)})
-async def get_metrics(runtime: CollectionDep) -> Response:
+async def get_metrics(service: CollectionDep) -> Response:
     """Requests, queues, batches, cache, collection and memory."""
-    text = await runtime.run(runtime.parent.telemetry.text)
+    text = await service.run(service.workers.telemetry.text)
     return Response(text, media_type=MEDIA_TYPE)

@@ -5,8 +5,8 @@ from importlib.metadata import version
 
 from fastapi import APIRouter
 
-from app.collections.collections import CollectionService
-from app.http.dependencies import CollectionDep
+from app.collections.service import CollectionService
+from app.http.dependencies import CollectionDep, CollectionsDep
 from index.contracts import AUTO
 from index.search.evidence_model import NAMES, SideModel, Weights
 from multifold.types import SIDES
@@ -28,16 +28,16 @@ router = APIRouter(tags=["info"])
 
 
 @router.get("/info")
-async def get_info(runtime: CollectionDep) -> InfoAnswer:
+async def get_info(collections: CollectionsDep, service: CollectionDep) -> InfoAnswer:
     """Versions, the encoder, the collection and the limits."""
-    follower = runtime.follower
-    return await runtime.run(lambda: describe(runtime.service, None if follower is None else follower.status))
+    follower = collections.follower_into(service)
+    return await service.run(lambda: describe(service, None if follower is None else follower.status))
 
 
 @router.get("/folder")
-async def get_folder(runtime: CollectionDep) -> FolderAnswer:
+async def get_folder(collections: CollectionsDep, service: CollectionDep) -> FolderAnswer:
     """The folder that the service follows into this collection: how far it is, and what was left out."""
-    follower = runtime.follower
+    follower = collections.follower_into(service)
     return FolderAnswer(folder=None, refused=(), notes=()) if follower is None else follower.report()
 
 

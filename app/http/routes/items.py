@@ -11,14 +11,15 @@ from PIL import Image
 from starlette.routing import Match
 from starlette.types import Scope
 
+from app.collections.service import CollectionService
 from app.errors import ApiError
-from app.http.dependencies import CollectionDep
+from app.http.dependencies import AddressDep, CollectionDep, ItemDep
 from app.http.forms import ITEM_FORM, check_form, read_item_form
 from app.http.openapi import FILE, body_errors, error_responses, file_route
 from app.ingest.new_items import check_item_id, load_item
 from app.ingest.pipeline import WrittenItem
+from app.ingest.thumbnails import read_thumbnail
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles, check_text
-from app.runtime.runtime import CollectionRuntime
 from index.store.blobs import BlobKey
 from multifold.bundle.preprocess import encode_webp
 from multifold.errors import MultifoldError
@@ -55,8 +56,8 @@ PICTURE = file_route("image/*", "the picture")
 @router.get("/{item_id:path}/views/{index:int}", **PICTURE)
 async def get_view(
     request: Request,
-    runtime: CollectionDep,
-    item_id: str,
+    service: CollectionDep,
+    item: ItemDep,
     index: int,
     v: str = "",
     small: bool = False,
@@ -67,99 +68,97 @@ async def get_view(
     With a `size` it is rendered anew with so many pixels a side, from the mesh.
     """
     if size is None:
-        return await _picture(request, runtime, item_id, "view", index, v, small=small)
-    item = await runtime.item(item_id)
+        return await _picture(request, service, item, "view", index, v, small=small)
     headers = cache_headers(_picture_key(item, "view", index), str(size), v)
     if request.headers.get("if-none-match") == headers["etag"]:
         return Response(status_code=304, headers=headers)
-    mesh, observer = await runtime.stored_mesh(item), runtime.service.observer
+    mesh, observer = await service.run(partial(service.stored_mesh, item)), service.observer
 
     def draw(lane: RenderLane) -> bytes:
         drawn = observer.draw(mesh, lane, view=index, size=size)
         return encode_webp(Image.fromarray(drawn.views[0]))
 
-    drawn = await runtime.parent.render_pool.run(draw, mesh.size)
+    drawn = await service.workers.render.run(draw, mesh.size)
     return Response(drawn, media_type="image/webp", headers=headers)
 
 
 @router.get("/{item_id:path}/photos/{index:int}", **PICTURE)
 async def get_photo(
-    request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = "", small: bool = False
+    request: Request, service: CollectionDep, item: ItemDep, index: int, v: str = "", small: bool = False
 ) -> Response:
     """A photo of an item as it was handed in, or `small`, as WebP of at most 256 pixels, for grids."""
-    return await _picture(request, runtime, item_id, "photo", index, v, small=small)
+    return await _picture(request, service, item, "photo", index, v, small=small)
 
 
 @router.get("/{item_id:path}/thumbnail", **PICTURE)
-async def get_thumbnail(request: Request, runtime: CollectionDep, item_id: str) -> Response:
+async def get_thumbnail(request: Request, service: CollectionDep, item: ItemDep) -> Response:
     """The picture that stands for an item, small: its first photo, else the first view of its mesh."""
-    item = await runtime.item(item_id)
     pictures = item.pictures("photo") or item.pictures("view")
     if not pictures:
-        raise ApiError(404, "not_found", f"the item {item_id!r} has no picture")
-    return await _blob(request, runtime, pictures[0], "", "image/webp", small=True)
+        raise ApiError(404, "not_found", f"the item {item.id!r} has no picture")
+    return await _blob(request, service, pictures[0], "", "image/webp", small=True)
 
 
 @router.get("/{item_id:path}/files/{index:int}", **FILE)
 async def get_file(
-    request: Request, runtime: CollectionDep, item_id: str, index: int, v: str = ""
+    request: Request, service: CollectionDep, item: ItemDep, index: int, v: str = ""
 ) -> Response:
     """The mesh of an item as it was handed in, to be saved."""
-    files = (await runtime.item(item_id)).files
-    if index >= len(files):
-        raise ApiError(404, "not_found", f"the item {item_id!r} has no file {index}")
-    key = BlobKey(files[index])
+    if index >= len(item.files):
+        raise ApiError(404, "not_found", f"the item {item.id!r} has no file {index}")
+    key = BlobKey(item.files[index])
     name = f'attachment; filename="{key[:12]}{key.suffix}"'
-    response = await _blob(request, runtime, key, v, "application/octet-stream")
+    response = await _blob(request, service, key, v, "application/octet-stream")
     response.headers["content-disposition"] = name
     return response
 
 
 @router.put("/{item_id:path}", responses=body_errors(404), openapi_extra=ITEM_FORM)
-async def write_item(request: Request, runtime: CollectionDep, item_id: str) -> ItemWriteAnswer:
+async def write_item(request: Request, service: CollectionDep, item_id: str) -> ItemWriteAnswer:
     """Write an item in place of its former self; its mesh is rendered, everything is encoded."""
-    settings = runtime.service.settings
+    settings = service.settings
     check_form(request, "send the item as multipart/form-data")
     check_item_id(item_id)
     async with request.form(max_files=settings.max_files) as form:
         item = await read_item_form(item_id, form)
-    source = await load_item(item, ItemFiles(runtime.parent.fetcher, settings.max_body), settings)
-    (written,) = await runtime.put([await runtime.prepare(source)])
+    source = await load_item(item, ItemFiles(service.workers.fetcher, settings.max_body), settings)
+    prepared = await service.prepare(source)
+    (written,) = await service.run(partial(service.put, [prepared]))
     if isinstance(written, MultifoldError):
         raise written
-    runtime.audit("put", [item_id], 1)
+    service.audit("put", [item_id], 1)
     return serialize_written(written)
 
 
 @router.patch("/{item_id:path}", responses=body_errors(404))
-async def change_item(runtime: CollectionDep, item_id: str, body: ItemPatchBody) -> ItemWriteAnswer:
+async def change_item(service: CollectionDep, item_id: str, body: ItemPatchBody) -> ItemWriteAnswer:
     """Change the payload or the captions of an item; its pictures stay."""
-    texts = body.texts and [check_text(text, runtime.service.settings.max_text) for text in body.texts]
-    changed = await runtime.run(lambda: runtime.service.patch(item_id, texts, body.payload))
-    runtime.audit("patch", [item_id], 1)
+    texts = body.texts and [check_text(text, service.settings.max_text) for text in body.texts]
+    changed = await service.run(lambda: service.patch(item_id, texts, body.payload))
+    service.audit("patch", [item_id], 1)
     return serialize_written(changed)
 
 
 @router.get("/{item_id:path}", responses=error_responses(404, 422))
-async def get_item(runtime: CollectionDep, item_id: str) -> StoredItem:
+async def get_item(item: ItemDep, address: AddressDep) -> StoredItem:
     """An item with its payload and all its observations."""
-    return serialize_item(await runtime.item(item_id), runtime.address)
+    return serialize_item(item, address)
 
 
 @router.delete("/{item_id:path}", responses=error_responses(404, 422))
-async def delete_item(runtime: CollectionDep, item_id: str) -> RemovalAnswer:
+async def delete_item(service: CollectionDep, item_id: str) -> RemovalAnswer:
     """Remove an item. Removing one that is not there removes 0."""
-    removed = await runtime.run(lambda: runtime.service.delete([item_id]))
-    runtime.audit("delete", [item_id], removed)
+    removed = await service.run(lambda: service.delete([item_id]))
+    service.audit("delete", [item_id], removed)
     return RemovalAnswer(removed=removed)
 
 
 async def _picture(
-    request: Request, runtime: CollectionRuntime, item_id: str, kind: Kind, index: int, v: str, *, small: bool
+    request: Request, service: CollectionService, item: Item, kind: Kind, index: int, v: str, *, small: bool
 ) -> Response:
-    key = _picture_key(await runtime.item(item_id), kind, index)
+    key = _picture_key(item, kind, index)
     media = "image/webp" if small else PICTURE_TYPES[BlobKey(key).suffix]
-    return await _blob(request, runtime, key, v, media, small=small)
+    return await _blob(request, service, key, v, media, small=small)
 
 
 def _picture_key(item: Item, kind: Kind, index: int) -> str:
@@ -176,13 +175,16 @@ def cache_headers(key: str, form: str, v: str) -> dict[str, str]:
 
 
 async def _blob(
-    request: Request, runtime: CollectionRuntime, key: str, v: str, media: str, *, small: bool = False
+    request: Request, service: CollectionService, key: str, v: str, media: str, *, small: bool = False
 ) -> Response:
     headers = cache_headers(key, "small" if small else "", v)
     if request.headers.get("if-none-match") == headers["etag"]:
         return Response(status_code=304, headers=headers)
-    read = runtime.service.thumbnail if small else runtime.service.collection.blobs.get
-    return Response(await runtime.run(partial(read, key)), media_type=media, headers=headers)
+    blobs = service.collection.blobs
+    read = partial(blobs.get, key)
+    if small:
+        read = partial(read_thumbnail, service.home, blobs, key, service.settings.max_pixels)
+    return Response(await service.run(read), media_type=media, headers=headers)
 
 
 def serialize_item(item: Item, address: str) -> StoredItem:

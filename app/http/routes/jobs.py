@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 
-from app.http.dependencies import ServiceDep
+from app.http.dependencies import CollectionsDep
 from app.http.openapi import error_responses
 from index.jobs import JobRecord
 from multifold.wire.administration import JobAnswer, JobsAnswer, JobStatus
@@ -14,22 +14,22 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
 @router.get("")
-async def list_jobs(runtime: ServiceDep) -> JobsAnswer:
+async def list_jobs(collections: CollectionsDep) -> JobsAnswer:
     """All jobs that are known, the youngest first."""
-    return JobsAnswer(tuple(map(serialize_job, await run_in_threadpool(runtime.collections.jobs.all))))
+    return JobsAnswer(tuple(map(serialize_job, await run_in_threadpool(collections.jobs.all))))
 
 
 @router.get("/{job_id}", responses=error_responses(404, 422))
-async def get_job(runtime: ServiceDep, job_id: str) -> JobAnswer:
+async def get_job(collections: CollectionsDep, job_id: str) -> JobAnswer:
     """One job."""
-    return JobAnswer(serialize_job(await run_in_threadpool(runtime.collections.jobs.get, job_id)))
+    return JobAnswer(serialize_job(await run_in_threadpool(collections.jobs.get, job_id)))
 
 
 @router.post("/{job_id}/cancel", responses=error_responses(404, 422))
-async def cancel_job(runtime: ServiceDep, job_id: str) -> JobAnswer:
+async def cancel_job(collections: CollectionsDep, job_id: str) -> JobAnswer:
     """Ask a job to end; what it has done stays. It has ended when its state says so."""
-    cancelled = await run_in_threadpool(runtime.collections.jobs.cancel, job_id)
-    runtime.audit.record("cancel job", cancelled.collection, [job_id], 1, 0)
+    cancelled = await run_in_threadpool(collections.jobs.cancel, job_id)
+    collections.workers.audit.record("cancel job", cancelled.collection, [job_id], 1, 0)
     return JobAnswer(serialize_job(cancelled))
 
 

@@ -9,11 +9,11 @@ from fastapi import APIRouter
 
 from app.collections import machine_tags
 from app.collections.machine_tags import NO_KEY
+from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors
-from app.ingest.uploads import check_text
-from app.runtime.runtime import CollectionRuntime
+from app.ingest.uploads import check_many, check_text
 from app.search import labelling
 from app.search.labelling import Label, as_candidate
 from app.search.parts import read_part, read_parts
@@ -39,14 +39,14 @@ router = APIRouter(tags=["labels"])
 
 
 @router.post("/rerank", responses=body_errors(404))
-async def rerank(runtime: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
+async def rerank(service: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
     """Put candidates in the order of their evidence for a query: items, texts, images and meshes."""
-    service = runtime.service
-    runtime.check_many(len(body.candidates), "candidates")
+    service = service
+    check_many(len(body.candidates), "candidates", service.settings.max_batch)
     parts = read_parts(body, service.settings.max_text)
     named = [read_part(one, "item", service.settings.max_text) for one in body.candidates]
-    asked = await asyncio.gather(*(runtime.query_encoder.encode(part) for part, _ in parts))
-    encoded = await asyncio.gather(*(_encode(runtime, part) for part in named))
+    asked = await asyncio.gather(*(service.queries.encode(part) for part, _ in parts))
+    encoded = await asyncio.gather(*(_encode(service, part) for part in named))
     candidates = [as_candidate(part, one) for part, one in zip(named, encoded, strict=True)]
     options, evidence = SearchOptions(lexical=body.lexical), service.evidence_model()
     search = search_request(
@@ -55,7 +55,7 @@ async def rerank(runtime: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
     if is_single(parts):
         search = replace(search, legs=asked[0].forms)
     version = service.collection.version
-    ranked = await runtime.run(partial(labelling.rank_candidates, service, search, candidates, evidence))
+    ranked = await service.run(partial(labelling.rank_candidates, service, search, candidates, evidence))
     side = side_of(parts)
     basis: ConfidenceBasis = "collection" if side in evidence.sides else "prior"
     return wire.RerankAnswer(
@@ -77,15 +77,15 @@ async def rerank(runtime: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
 
 
 @router.post("/classify", responses=body_errors(404))
-async def classify(runtime: CollectionDep, body: ClassifyBody) -> wire.ClassifyAnswer:
+async def classify(service: CollectionDep, body: ClassifyBody) -> wire.ClassifyAnswer:
     """Which of some labels an item, a text, an image or a mesh is, or none of them."""
-    service = runtime.service
+    service = service
     part = read_part(body, "item", service.settings.max_text)
-    labels = await _labels(runtime, body)
-    encoded = await _encode(runtime, part)
+    labels = await _labels(service, body)
+    encoded = await _encode(service, part)
     version = service.collection.version
     subject = as_candidate(part, encoded)
-    found, legs = await runtime.run(partial(labelling.classify, service, subject, labels, body.key))
+    found, legs = await service.run(partial(labelling.classify, service, subject, labels, body.key))
     chances = [
         wire.LabelChance(
             label=label.text,
@@ -105,14 +105,14 @@ async def classify(runtime: CollectionDep, body: ClassifyBody) -> wire.ClassifyA
 
 
 @router.post("/items/tags:propose", responses=body_errors(404))
-async def propose_tags(runtime: CollectionDep, body: TagProposalBody) -> wire.TagProposalAnswer:
+async def propose_tags(service: CollectionDep, body: TagProposalBody) -> wire.TagProposalAnswer:
     """Tags that items may have, each with its confidence. Nothing is written."""
-    service = runtime.service
-    labels = await _labels(runtime, body, body.words)
+    service = service
+    labels = await _labels(service, body, body.words)
     where = parse_filter(body.filter) if body.filter else None
     version = service.collection.version
     work = partial(labelling.propose_tags, service, body.ids, where, body.after, body.limit)
-    found = await runtime.run(lambda: work(labels, body.key, body.several))
+    found = await service.run(lambda: work(labels, body.key, body.several))
     items = {
         name: [tag for tag in tags if tag[1] >= body.min_confidence][: body.best]
         for name, tags in found.tags.items()
@@ -131,38 +131,38 @@ async def propose_tags(runtime: CollectionDep, body: TagProposalBody) -> wire.Ta
 
 
 @router.post("/items/tags:accept", responses=body_errors())
-async def accept_tags(runtime: CollectionDep, body: TagAcceptBody) -> wire.TagChangeAnswer:
+async def accept_tags(service: CollectionDep, body: TagAcceptBody) -> wire.TagChangeAnswer:
     """Write proposed tags into the payload of items, where they are marked as machine-made."""
     tags: dict[str, list[str]] = {}
     for one in body.items:
         every = [(tag, 1.0) if isinstance(tag, str) else (tag.tag, tag.confidence) for tag in one.tags]
         sure = [tag for tag, confidence in every if confidence >= body.min_confidence]
         tags.setdefault(one.id, []).extend(sure)
-    work = partial(machine_tags.accept_tags, runtime.service, tags, body.key or NO_KEY)
-    changed, missing = await runtime.run(work)
-    runtime.audit("tag", changed, len(changed))
-    return wire.TagChangeAnswer(len(changed), tuple(missing), runtime.service.collection.version)
+    work = partial(machine_tags.accept_tags, service, tags, body.key or NO_KEY)
+    changed, missing = await service.run(work)
+    service.audit("tag", changed, len(changed))
+    return wire.TagChangeAnswer(len(changed), tuple(missing), service.collection.version)
 
 
 @router.post("/items/tags:remove", responses=body_errors())
-async def remove_tags(runtime: CollectionDep, body: TagRemoveBody) -> wire.TagChangeAnswer:
+async def remove_tags(service: CollectionDep, body: TagRemoveBody) -> wire.TagChangeAnswer:
     """Remove machine-made tags: all of them, or those of some items, of a key, or some tags."""
     where = parse_filter(body.filter) if body.filter else None
-    work = partial(machine_tags.remove_tags, runtime.service, body.ids, where, body.key, body.tags)
-    changed = await runtime.run(work)
-    runtime.audit("untag", changed, len(changed))
-    return wire.TagChangeAnswer(len(changed), (), runtime.service.collection.version)
+    work = partial(machine_tags.remove_tags, service, body.ids, where, body.key, body.tags)
+    changed = await service.run(work)
+    service.audit("untag", changed, len(changed))
+    return wire.TagChangeAnswer(len(changed), (), service.collection.version)
 
 
-async def _labels(runtime: CollectionRuntime, body: VocabularyBody, words: int | None = None) -> list[Label]:
+async def _labels(service: CollectionService, body: VocabularyBody, words: int | None = None) -> list[Label]:
     """The labels that a body names, each once."""
-    service, templates = runtime.service, body.templates or PROMPTS
+    service, templates = service, body.templates or PROMPTS
     named: Iterable[str | LabelBody] = body.labels or []
     if body.labels is None and words is not None:
-        named = await runtime.run(lambda: labelling.common_words(service, words))
+        named = await service.run(lambda: labelling.common_words(service, words))
     elif body.labels is None and body.key is not None:
         key = body.key
-        named = await runtime.run(lambda: labelling.values_of(service, key, MAX_LABELS))
+        named = await service.run(lambda: labelling.values_of(service, key, MAX_LABELS))
     every: dict[str, Label] = {}
     for one in named:
         text = one if isinstance(one, str) else one.label
@@ -175,9 +175,9 @@ async def _labels(runtime: CollectionRuntime, body: VocabularyBody, words: int |
     return list(every.values())
 
 
-async def _encode(runtime: CollectionRuntime, part: QueryPart) -> EncodedPart | None:
+async def _encode(service: CollectionService, part: QueryPart) -> EncodedPart | None:
     """What is no item, as the encoder has it; an item is there already."""
-    return None if isinstance(part, ItemQueryPart) else await runtime.query_encoder.encode(part)
+    return None if isinstance(part, ItemQueryPart) else await service.queries.encode(part)
 
 
 def _shares(legs: Mapping[Leg, float]) -> tuple[EvidenceShare, ...]:

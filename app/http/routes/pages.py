@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from app.errors import ApiError
 from app.http.access import KEY_COOKIE, is_own_page
-from app.http.dependencies import ServiceDep
+from app.http.dependencies import CollectionsDep
 from app.operations.keys import find_key
 
 WEB = Path(__file__).parents[2] / "web"
@@ -42,11 +42,11 @@ class SessionBody(BaseModel):
 
 
 @router.post("/v1/session")
-async def enter(request: Request, runtime: ServiceDep, body: SessionBody) -> Response:
+async def enter(request: Request, collections: CollectionsDep, body: SessionBody) -> Response:
     """Keep a key in a cookie until the browser is closed: pictures send no header, and no script reads it."""
     if not is_own_page(request.headers):
         raise ApiError(403, "foreign_origin", "pages of other sites may change nothing here")
-    key = find_key(runtime.collections.settings.known_keys(), body.key)
+    key = find_key(collections.settings.known_keys(), body.key)
     if key is None:
         raise ApiError(401, "unauthorized", "this key is not known here")
     response = JSONResponse({"key": key.name, "scope": key.scope})

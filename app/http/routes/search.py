@@ -7,14 +7,17 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 
+from app.collections.service import CollectionService
 from app.errors import refusal
-from app.http.dependencies import CollectionDep
+from app.http.dependencies import AddressDep, CollectionDep
 from app.http.forms import SEARCH_FORM, FormRoute, check_form, read_search_form
 from app.http.openapi import body_errors
 from app.http.routes.items import ItemRoute, serialize_observation
-from app.runtime.runtime import CollectionRuntime, SearchPage
+from app.ingest.uploads import check_many
+from app.search.paging import SearchPage
 from app.search.parts import choose_sides, read_parts
 from app.search.query import ItemQueryPart, SearchHits
+from app.search.search import search as run_search
 from index.store.browse import Choice, ValueCount
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
@@ -40,12 +43,12 @@ from multifold.wire.validation import validate
 router = APIRouter()
 
 
-async def search_by_form(request: Request, runtime: CollectionDep) -> SearchAnswer:
+async def search_by_form(request: Request, service: CollectionDep, address: AddressDep) -> SearchAnswer:
     """A search by a form, which may hold a file."""
     check_form(request, "send application/json or multipart/form-data")
-    async with request.form(max_files=runtime.service.settings.max_files) as form:
+    async with request.form(max_files=service.settings.max_files) as form:
         body = await read_search_form(form)
-    return await search(runtime, body)
+    return await _answer(service, address, body)
 
 
 router.add_api_route(  # before the route for JSON, which takes what is left
@@ -54,35 +57,43 @@ router.add_api_route(  # before the route for JSON, which takes what is left
 
 
 @router.post("/search", tags=["search"], responses=body_errors(404), openapi_extra=SEARCH_FORM)
-async def search(runtime: CollectionDep, body: Search) -> SearchAnswer:
+async def search(service: CollectionDep, address: AddressDep, body: Search) -> SearchAnswer:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
-    found = await runtime.search(read_parts(body, runtime.service.settings.max_text), body)
-    return serialize_answer(found, runtime)
+    return await _answer(service, address, body)
 
 
 @router.post("/search/batch", tags=["search"], responses=body_errors())
-async def search_many(runtime: CollectionDep, body: BatchSearchBody) -> BatchSearchAnswer:
+async def search_many(
+    service: CollectionDep, address: AddressDep, body: BatchSearchBody
+) -> BatchSearchAnswer:
     """Several searches at once; one that cannot be answered says why and leaves the others alone."""
-    runtime.check_many(len(body.searches), "searches")
-    outcomes = await asyncio.gather(*(_outcome(runtime, raw) for raw in body.searches))
+    check_many(len(body.searches), "searches", service.settings.max_batch)
+    outcomes = await asyncio.gather(*(_outcome(service, address, raw) for raw in body.searches))
     return BatchSearchAnswer(tuple(outcomes))
 
 
-async def _outcome(runtime: CollectionRuntime, raw: Mapping[str, Any]) -> BatchSearchOutcome:
+async def _outcome(service: CollectionService, address: str, raw: Mapping[str, Any]) -> BatchSearchOutcome:
     try:
-        return BatchSearchOutcome(await search(runtime, validate(Search, raw)))
+        return BatchSearchOutcome(await _answer(service, address, validate(Search, raw)))
     except MultifoldError as error:
         return BatchSearchOutcome(error=refusal(error))
 
 
-async def find_similar(runtime: CollectionDep, item_id: str, body: SimilarBody) -> SearchAnswer:
+async def _answer(service: CollectionService, address: str, body: Search) -> SearchAnswer:
+    found = await run_search(service, read_parts(body, service.settings.max_text), body)
+    return serialize_answer(found, service, address)
+
+
+async def find_similar(
+    service: CollectionDep, address: AddressDep, item_id: str, body: SimilarBody
+) -> SearchAnswer:
     """Items that are like this one, which itself is left out."""
     part = ItemQueryPart(item_id, choose_sides(body.side, body.target))
     page = SearchPage.of(((part, 1.0),), body)
     one_more = replace(body, offset=0, after=None, limit=sum(page.window) + 1)
-    found = await runtime.search(((part, 1.0),), one_more)
+    found = await run_search(service, ((part, 1.0),), one_more)
     hits, following = page.cut([hit for hit in found.hits if hit.id != item_id], 0)
-    return serialize_answer(replace(found, hits=hits, next=following), runtime)
+    return serialize_answer(replace(found, hits=hits, next=following), service, address)
 
 
 router.add_api_route(
@@ -96,16 +107,16 @@ router.add_api_route(
 
 
 @router.post("/facets", tags=["facets"], responses=body_errors(404))
-async def count_facets(runtime: CollectionDep, body: FacetsBody) -> FacetsAnswer:
+async def count_facets(service: CollectionDep, body: FacetsBody) -> FacetsAnswer:
     """Count values of payload keys: of all items, of those a filter lets through, or of a query's hits."""
     chosen = parse_filter(body.filter) if body.filter else None
-    collection = runtime.service.collection
+    collection = service.collection
     where: Choice = chosen
     if body.query is not None:
-        parts = read_parts(body.query, runtime.service.settings.max_text)
+        parts = read_parts(body.query, service.settings.max_text)
         options = replace(body.query, limit=body.best, offset=0)
-        where = [hit.id for hit in (await runtime.search(parts, options, chosen)).hits]
-    counts, spans = await runtime.run(
+        where = [hit.id for hit in (await run_search(service, parts, options, chosen)).hits]
+    counts, spans = await service.run(
         lambda: (collection.facets(body.keys, where, body.limit), collection.spans(body.keys, where))
     )
     return FacetsAnswer(
@@ -119,13 +130,13 @@ def _serialize_count(facet: ValueCount) -> FacetValueCount:
     return FacetValueCount(value, facet.count)
 
 
-def serialize_answer(found: SearchHits, runtime: CollectionRuntime) -> SearchAnswer:
+def serialize_answer(found: SearchHits, service: CollectionService, address: str) -> SearchAnswer:
     encode, search = 1000 * found.encode_seconds, 1000 * found.search_seconds
     return SearchAnswer(
-        hits=tuple(serialize_hit(hit, runtime.address) for hit in found.hits),
+        hits=tuple(serialize_hit(hit, address) for hit in found.hits),
         took_ms=SearchTimings(round(encode, 2), round(search, 2), round(encode + search, 2)),
         version=found.version,
-        bundle=runtime.service.encoder.bundle.name,
+        bundle=service.encoder.bundle.name,
         calibrated_by=found.basis,
         matches_well=found.matches_well,
         warnings=found.warnings,

@@ -30,7 +30,7 @@ def kept(shop: House) -> Any:  # noqa: ANN401 (of an optional library)
     provider, exporter = sdk.TracerProvider(), memory.InMemorySpanExporter()
     provider.add_span_processor(export.SimpleSpanProcessor(exporter))
     app: Any = shop.server.config.app
-    app.state.runtime.telemetry.tracing = Tracing(provider)
+    app.state.collections.workers.telemetry.tracing = Tracing(provider)
     return exporter
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.collections.collections import CollectionService
+from app.collections.service import CollectionService
 from app.ingest.pipeline import EncodedItem
 from app.runtime import bulk
 from multifold.client import Client, NewItem, ServiceError

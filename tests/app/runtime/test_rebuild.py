@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.collections.collections import CollectionService
+from app.collections.service import CollectionService
 from app.ingest.pipeline import EncodedItem
 from app.ingest.sources import ItemSource
 from app.runtime import rebuild
@@ -114,13 +114,13 @@ def test_a_move_is_taken_back_with_what_was_written_since(
     client.update("red-box", payload={"is": "changed"})
     client.delete("blue-box")
     made: list[str] = []
-    plain = CollectionService.make
+    plain = CollectionService.prepare
 
-    def noted(self: CollectionService, source: ItemSource, *more: Any) -> EncodedItem:  # noqa: ANN401
+    async def noted(self: CollectionService, source: ItemSource, *more: Any) -> EncodedItem:  # noqa: ANN401
         made.append(source.id)
-        return plain(self, source, *more)
+        return await plain(self, source, *more)
 
-    monkeypatch.setattr(CollectionService, "make", noted)
+    monkeypatch.setattr(CollectionService, "prepare", noted)
     moved = int(str(done.result["moved_at"]))
     back = client.wait(client.rebuild("second", "main", alias="default", since=moved).id, 0.05)
     assert (back.state, back.errors) == ("done", ())
@@ -148,15 +148,15 @@ def test_a_move_back_that_would_lose_items_moves_nothing(
 
 
 def test_writes_meanwhile_are_in_both(mall: House, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    reached, go_on, plain = threading.Event(), threading.Event(), CollectionService.make
+    reached, go_on, plain = threading.Event(), threading.Event(), CollectionService.prepare
 
-    def slow(self: CollectionService, source: ItemSource, *more: Any) -> EncodedItem:  # noqa: ANN401
+    async def slow(self: CollectionService, source: ItemSource, *more: Any) -> EncodedItem:  # noqa: ANN401
         if self.name == "second":
             reached.set()
-            wait_for(go_on, "the test to let it go on")
-        return plain(self, source, *more)
+            await asyncio.to_thread(wait_for, go_on, "the test to let it go on")
+        return await plain(self, source, *more)
 
-    monkeypatch.setattr(CollectionService, "make", slow)
+    monkeypatch.setattr(CollectionService, "prepare", slow)
     job = client.rebuild("main", "second", bundle="second", alias="default")
     wait_for(reached, "the rebuild to begin")
     client.upsert("new", texts=["a yellow box"])

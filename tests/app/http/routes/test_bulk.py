@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.collections.collections import merge_patch
+from app.collections.service import merge_patch
 from tests.app.answers import refused, uri, write
 from tests.app.house import House, box, house, png
 

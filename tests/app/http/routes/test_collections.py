@@ -305,7 +305,7 @@ with open_collections(Settings(data=Path(sys.argv[1]), bundle=Path(sys.argv[2]))
         shelf.set_alias("shop", name)
         shelf.create(f"more-{turn}", None, None)
         if turn:
-            shelf.discard(shelf.forget(f"more-{turn - 1}"))
+            shelf.drop(f"more-{turn - 1}")
         print(name, flush=True)
         turn += 1
 """

@@ -1,0 +1,184 @@
+"""One collection of a service: what requests, jobs and probes do with its items."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from app.collections.confidence import ConfidenceFitter
+from app.collections.evidence import EvidenceFitter
+from app.collections.workers import Workers
+from app.concurrency.batching import Batcher
+from app.encoding.observations import MeshData, MeshPath, ObservationEncoder
+from app.errors import ApiError
+from app.ingest import pipeline
+from app.ingest.originals import OriginalFiles, find_stored_mesh
+from app.ingest.pipeline import Encoded, EncodedItem, PreparedItem, Written, WrittenItem
+from app.ingest.sources import ItemSource
+from app.search.duplicates import Deduplicator
+from app.search.query import CollectionQueryEncoder
+from index.collection import Collection
+from index.search.evidence_model import EvidenceModel
+from index.search.search import SearchRequest
+from index.store.filters import Filter
+from index.store.item_rows import ItemError
+from multifold.bundle.encoder import Encoder
+from multifold.types import SIDE_OF, Feature, Hit, Item, Observation
+
+CLUSTER_SEARCHERS = 4  # threads that wait for Milvus and the database side by side; FAISS works in one
+
+
+def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+    """The target with the patch's values in place of its own; null takes a key away, objects go inwards."""
+    result = {key: value for key, value in target.items() if key not in patch}
+    for key, value in patch.items():
+        if isinstance(value, Mapping):
+            inner = target.get(key)
+            result[key] = merge_patch(inner if isinstance(inner, Mapping) else {}, value)
+        elif value is not None:
+            result[key] = value
+    return result
+
+
+class CollectionService:
+    """One collection at work: its encoder, what is fitted on it, and its queue of searches.
+
+    What is awaited belongs to an event loop. The other methods may be called from several threads.
+    """
+
+    def __init__(
+        self, workers: Workers, collection: Collection, observer: ObservationEncoder, name: str, home: Path
+    ) -> None:
+        settings = workers.settings
+        self.workers, self.settings = workers, settings
+        self.collection, self.observer = collection, observer
+        self.name, self.home = name, home  # home: the folder of the collection
+        self.writing = threading.Lock()
+        self.confidence = ConfidenceFitter(observer, collection)
+        self.evidence = EvidenceFitter(observer, collection)
+        self.deduplicator = Deduplicator(collection)
+        self.run = workers.quick.run  # does work in a thread
+        self.queries = CollectionQueryEncoder(workers.query_encoder(observer), collection, workers.quick)
+        self.searches: Batcher[SearchRequest, list[Hit]] = Batcher(
+            lambda requests: collection.search_many(requests),
+            most=settings.batch,
+            room=settings.queue,
+            threads=CLUSTER_SEARCHERS if settings.milvus else 1,
+            watch=workers.telemetry.watch("search"),
+        )
+        collection.on_change = self._heed_change
+        self._heed_change()  # what another process wrote before
+
+    @property
+    def encoder(self) -> Encoder:
+        return self.observer.encoder
+
+    def evidence_model(self) -> EvidenceModel:
+        """How evidence is weighted now; it is fitted again if the collection has grown, whoever wrote."""
+        if self.collection.version >= self.evidence.next_version:
+            self.evidence.fit_aside()
+        return self.evidence.model
+
+    def _heed_change(self) -> None:
+        self.evidence.changed = time.monotonic()
+        self.evidence_model()
+
+    def item(self, name: str) -> Item:
+        item = self.collection.get(name)
+        if item is None:
+            raise ApiError(404, "not_found", f"there is no item {name!r}")
+        return item
+
+    async def prepare(self, source: ItemSource, originals: OriginalFiles | None = None) -> EncodedItem:
+        """Render and encode an item; it is not written yet. Originals of uploads are copied."""
+        span, drawn, mesh = self.workers.telemetry.tracing.span, None, source.mesh
+        if mesh is not None:
+            with span("draw", collection=self.name):
+                drawn = await self.workers.render.run(lambda lane: self.observer.draw(mesh, lane), mesh.size)
+        if originals is None:
+            originals = OriginalFiles(self.collection.blobs, copy=True, spared=self.settings.spared)
+            if isinstance(mesh, MeshData) and self.settings.keep_files:
+                source = replace(source, files=(mesh,))
+        with span("make", collection=self.name):
+            return await self.run(lambda: pipeline.make_item(self.observer, originals, source, drawn))
+
+    def put(self, items: Sequence[Encoded]) -> list[Written]:
+        """Write items together, and say what became of each; one that failed before stays an error."""
+        ready = [one for one in items if isinstance(one, EncodedItem)]
+        with self.writing:
+            written = iter(pipeline.write_items(self.collection, ready) if ready else [])
+        return [next(written) if isinstance(one, EncodedItem) else one for one in items]
+
+    def patch(self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None) -> WrittenItem:
+        """Change captions or payload of an item; the rest of it stays."""
+        captions = (
+            None if texts is None else pipeline.encode_item(self.observer, PreparedItem(name, tuple(texts)))
+        )
+        with self.writing:
+            former = self.item(name)
+            if captions is not None:  # the former ones are no longer needed, be they damaged
+                former = replace(former, damaged=tuple(o for o in former.damaged if o.kind != "caption"))
+            former = self.repaired(former)
+            item = replace(former, payload=merge_patch(former.payload, payload or {}))
+            if captions is not None:
+                others = (one for one in former.observations if one.kind != "caption")
+                item = replace(item, observations=(*captions.item.observations, *others))
+            warnings = captions.warnings if captions else ()
+            return WrittenItem(item, warnings, self.collection.upsert([item]))
+
+    def repair(self, name: str) -> None:
+        """Write an item again as far as it is known: its damaged features from its originals."""
+        with self.writing:
+            if (item := self.collection.get(name)) is not None:
+                self.collection.upsert([self.repaired(item)])
+
+    def repaired(self, item: Item) -> Item:
+        """An item with its damaged features made anew."""
+        if not item.damaged:
+            return item
+
+        def place(one: Observation) -> tuple[int, int]:
+            return list(SIDE_OF).index(one.kind), one.index
+
+        anew = [replace(one, feature=self._encode_again(item, one)) for one in item.damaged]
+        every = [*item.observations, *anew]
+        return replace(item, observations=tuple(sorted(every, key=place)), damaged=())
+
+    def _encode_again(self, item: Item, damaged: Observation) -> Feature:
+        """A feature anew: of its text, its picture, or the mesh of its item."""
+        blobs = self.collection.blobs
+        feature: Feature | None = None
+        if damaged.text is not None:
+            feature = self.encoder.texts([damaged.text]).features[0]
+        elif damaged.blob is not None:
+            feature = self.encoder.pixels(self.observer.look(blobs.get(damaged.blob))[None])[0]
+        elif damaged.kind == "points" and (mesh := find_stored_mesh(blobs, self.home, item)) is not None:
+            feature = self.encoder.points([self.observer.sample(mesh).rows()])[0]
+        if feature is not None:
+            return feature
+        raise ItemError(f"Item {item.id!r}: {damaged.kind} {damaged.index} is damaged: write the item again.")
+
+    def delete(self, ids: Sequence[str]) -> int:
+        with self.writing:
+            return self.collection.delete(ids)
+
+    def delete_where(self, where: Filter) -> int:
+        with self.writing:
+            return self.collection.delete_where(where)
+
+    def stored_mesh(self, item: Item) -> MeshData | MeshPath:
+        """The mesh that the views of an item are of."""
+        mesh = find_stored_mesh(self.collection.blobs, self.home, item)
+        if mesh is None:
+            raise ApiError(422, "no_original", f"the mesh of the item {item.id!r} is not kept here")
+        return mesh
+
+    def audit(self, action: str, ids: Sequence[str], count: int) -> None:
+        self.workers.audit.record(action, self.name, ids, count, self.collection.version)
+
+    def close(self) -> None:
+        """Answer the searches that were accepted, then close the collection."""
+        self.searches.close()
+        self.collection.close()

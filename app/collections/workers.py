@@ -1,0 +1,42 @@
+"""What the collections of a service share: threads, query encoders, metrics and the audit log."""
+
+from app.concurrency.pools import RenderPool, ThreadPool
+from app.encoding.observations import ObservationEncoder
+from app.ingest.uploads import FileFetcher
+from app.operations.logs import AuditLog
+from app.operations.telemetry import Telemetry
+from app.search.query import QueryEncoder
+from app.settings import Settings
+
+
+class Workers:
+    """Rendering has a pool of its own, as it takes seconds and must not keep others waiting."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.telemetry = Telemetry(log_all=settings.log == "all")
+        self.audit = AuditLog(settings.data / "audit.jsonl")
+        watch = self.telemetry.watch
+        self.quick = ThreadPool("quick", settings.workers, settings.queue, watch("items"))
+        self.render = RenderPool(settings.renderers, settings.queue, watch("draw"))
+        self.fetcher = FileFetcher(settings.fetch_hosts, settings.max_body)
+        self._query_encoders: dict[ObservationEncoder, QueryEncoder] = {}
+
+    def query_encoder(self, observer: ObservationEncoder) -> QueryEncoder:
+        """One for each encoder, so that collections share its batches and its cache."""
+        if observer not in self._query_encoders:
+            observer.on_rescore = self.telemetry.clock("rescore")
+            encoder = QueryEncoder(observer, self.settings, self.telemetry, self.render)
+            self._query_encoders[observer] = encoder
+        return self._query_encoders[observer]
+
+    def query_encoders(self) -> list[QueryEncoder]:
+        return list(self._query_encoders.values())
+
+    def close(self) -> None:
+        """Finish what was accepted."""
+        for encoder in self.query_encoders():
+            encoder.close()
+        self.quick.close()
+        self.render.close()
+        self.telemetry.tracing.close()

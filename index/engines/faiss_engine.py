@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
@@ -40,79 +40,28 @@ COLD = 60.0  # seconds in which files that were opened are not read as a whole, 
 FIRST_INDEX, SEAL, RETUNE = "haste", "seal", "retune"
 Make: TypeAlias = Callable[[RowView, IndexStart | None], Segment]
 Join: TypeAlias = Callable[[Sequence[RowView]], RowView]
-BATCH = 256  # queries of one search at most
+PIECE = 256  # queries that are searched at once
 
 
-@dataclass(eq=False)
-class _Call:
-    """Queries that wait, and later their answer; None: the lane is the caller's."""
+class SharedCores:
+    """The cores of a process, which searches that run beside each other share."""
 
-    queries: Vectors
-    limit: int
-    answer: Future[RowRankings | None] = field(default_factory=Future)
-
-
-class SearchBatcher:
-    """Runs searches on `lanes` threads at most, which are those of the callers."""
-
-    def __init__(self, run: Callable[[Vectors, int, int], RowRankings], lanes: int, cores: int) -> None:
-        self._run = run  # queries, limit, threads
-        self._lanes = lanes
+    def __init__(self, cores: int) -> None:
         self._cores = cores
         self._lock = threading.Lock()
         self._busy = 0
-        self._waiting: list[_Call] = []
 
-    def search(self, queries: Vectors, limit: int) -> RowRankings:
-        """The answer to these queries, perhaps found together with others'."""
-        if len(queries) <= BATCH:
-            return self._joined(queries, limit)
-        pieces = (queries[start : start + BATCH] for start in range(0, len(queries), BATCH))
-        scores, ids = zip(*(self._joined(piece, limit) for piece in pieces), strict=True)
-        return np.concatenate(scores), np.concatenate(ids)
-
-    def _joined(self, queries: Vectors, limit: int) -> RowRankings:
+    @contextmanager
+    def searching(self) -> Iterator[int]:
+        """The block searches; on so many threads, with what runs beside it."""
         with self._lock:
-            leads = self._busy < self._lanes
-            self._busy += leads
-            if not leads:
-                call = _Call(queries, limit)
-                self._waiting.append(call)
-        answer = None if leads else call.answer.result()
-        return self._lead(queries, limit) if answer is None else answer
-
-    def _lead(self, queries: Vectors, limit: int) -> RowRankings:
-        """Answer these queries and those that wait for as many rows, then hand the lane on."""
-        with self._lock:
-            others, threads = self._companions(len(queries), limit), max(1, self._cores // self._busy)
+            self._busy += 1
+            threads = max(1, self._cores // self._busy)
         try:
-            together = np.concatenate([queries, *(one.queries for one in others)]) if others else queries
-            scores, ids = self._run(together, limit, threads)
-        except BaseException as error:
-            for one in others:
-                one.answer.set_exception(error)
-            raise
+            yield threads
         finally:
             with self._lock:
-                heir = self._waiting.pop(0) if self._waiting else None
-                self._busy -= heir is None
-            if heir is not None:
-                heir.answer.set_result(None)
-        start = len(queries)
-        for one in others:
-            end = start + len(one.queries)
-            one.answer.set_result((scores[start:end], ids[start:end]))
-            start = end
-        return scores[: len(queries)], ids[: len(queries)]
-
-    def _companions(self, size: int, limit: int) -> list[_Call]:
-        chosen, left = list[_Call](), list[_Call]()
-        for one in self._waiting:
-            fits = one.limit == limit and size + len(one.queries) <= BATCH
-            (chosen if fits else left).append(one)
-            size += len(one.queries) if fits else 0
-        self._waiting = left
-        return chosen
+                self._busy -= 1
 
 
 class FaissEngine:
@@ -138,7 +87,7 @@ class FaissEngine:
         cores, stopped = openmp_threads(), self._closing.is_set
         self._ask = ask
         self._builder = SegmentBuilder(metric, self._plan, self._probes, signs, max(1, cores - 1), stopped)
-        self._batcher = SearchBatcher(self._search_lane, 1 if on_gpu else cores, cores)
+        self._cores = SharedCores(cores)
         self._workers = ThreadPoolExecutor(2, "seal", lower_thread_priority)
         self._changing = threading.Lock()
         self._jobs: dict[str, tuple[list[Segment], Future[None]]] = {}  # and the parts that each works on
@@ -184,7 +133,7 @@ class FaissEngine:
     ) -> RowRankings:
         """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` scores all rows."""
         if allowed is None and not exact:
-            parts, answer = self.parts, self._batcher.search(queries, limit)
+            parts, answer = self.parts, self._search_approximately(queries, limit)
             if any(part.ann is not None for part in parts) and self.served.due():
                 with suppress(RuntimeError):  # closed meanwhile
                     self._workers.submit(self._check, parts, queries[:1].copy(), answer[0][:1])
@@ -320,10 +269,16 @@ class FaissEngine:
         order = np.lexsort((ids, -scores))[:, :limit]
         return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
 
-    def _search_lane(self, queries: Vectors, limit: int, threads: int) -> RowRankings:
-        shared = len(queries) > 1 or any(part.ann is not None and part.ann.heavy for part in self.parts)
-        faiss.omp_set_num_threads(threads if shared else 1)
-        return self._search_parts(queries, limit)
+    def _search_approximately(self, queries: Vectors, limit: int) -> RowRankings:
+        heavy = any(part.ann is not None and part.ann.heavy for part in self.parts)
+        pieces = [queries[start : start + PIECE] for start in range(0, max(1, len(queries)), PIECE)]
+        with self._cores.searching() as threads:
+            faiss.omp_set_num_threads(threads if heavy or len(queries) > 1 else 1)
+            answers = [self._search_parts(piece, limit) for piece in pieces]
+        if len(answers) == 1:
+            return answers[0]
+        scores, ids = zip(*answers, strict=True)
+        return np.concatenate(scores), np.concatenate(ids)
 
     def _seal_if_due(self) -> None:
         """Start what there is reason for and does not run: a first index of fresh rows, a merge."""

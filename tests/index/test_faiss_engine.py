@@ -1,6 +1,7 @@
 """The live engine: merges in the background, versions that hold still, files, and types that do not exist."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -243,9 +244,30 @@ def test_the_gpu_agrees_with_the_cpu(tmp_path: Path, type: str) -> None:  # noqa
         one.close()
 
 
+def test_many_queries_and_many_threads_get_their_own_answers() -> None:
+    live = engine("Flat")
+    live.add(np.arange(500), ROWS[:500])
+    live.settle()
+    queries = np.tile(ROWS[:500], (2, 1))
+    wanted = [live.search(query[None], 3)[1][0].tolist() for query in ROWS[:500]]
+    assert live.search(queries, 3)[1].tolist() == wanted * 2
+    with ThreadPoolExecutor(16) as pool:
+        answers = pool.map(lambda query: live.search(query[None], 3)[1][0].tolist(), queries)
+    assert list(answers) == wanted * 2
+    live.close()
+
+
 def test_no_more_threads_search_than_openmp_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "cores", lambda: 4)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     assert machine.openmp_threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "")
     assert machine.openmp_threads() == 4
+
+
+def test_searches_beside_each_other_share_the_cores() -> None:
+    cores = faiss_engine.SharedCores(4)
+    with cores.searching() as first, cores.searching() as second, cores.searching() as third:
+        assert (first, second, third) == (4, 2, 1)
+    with cores.searching() as again:
+        assert again == 4

@@ -12,7 +12,7 @@ from benches.index.generated_vectors import VectorSet
 from index.contracts import FLAT, Ids, IndexPlan
 from index.engines import faiss_index, segments, tuning
 from index.engines.exact_engine import ExactEngine, view_of
-from index.engines.faiss_engine import FaissEngine, SearchBatcher
+from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import FaissIndex, SearchSetting
 from index.engines.faiss_library import L2Reduction
 from index.engines.segments import SegmentReport, report_from_json
@@ -85,8 +85,8 @@ def test_threads_that_share_the_cells_of_a_query_find_the_same(monkeypatch: pyte
     scene, plan = sphere(), IndexPlan("IVF{cells},SQ8", "cpu", 0.95, seal_at=1, flat_below=0)
     light = built(scene, "ip", plan)
     monkeypatch.setattr(faiss_index, "HEAVY", 0)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
     heavy = FaissEngine(DIM, "ip", plan, ask=lambda _: scene.probes)
-    monkeypatch.setattr(heavy, "_batcher", SearchBatcher(heavy._search_lane, 1, 2))
     heavy.add(np.arange(ROWS), scene.rows)
     heavy.settle()
     (one, *_), (other, *_) = light.parts, heavy.parts

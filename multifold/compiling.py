@@ -1,6 +1,7 @@
 """Functions compiled by numba (extras `cpu`, `gpu` and `render`), kept where that can be written."""
 
 import inspect
+import logging
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -8,10 +9,30 @@ from multifold.errors import needs_extra
 
 with needs_extra("render"):
     import numba
+    from numba.core import event
     from numba.core import types as types
 
 P = ParamSpec("P")
 R = TypeVar("R")
+log = logging.getLogger(__name__)
+
+
+class CompilingNotice(event.Listener):
+    """Says once in a process that it makes machine code, where none is kept from before."""
+
+    def __init__(self) -> None:
+        self._said = False
+
+    def on_start(self, _: Any) -> None:  # noqa: ANN401 (numba's)
+        if not self._said:
+            self._said = True
+            log.warning("compiling for this machine, which takes up to a minute; the machine code is kept")
+
+    def on_end(self, _: Any) -> None:  # noqa: ANN401 (numba's)
+        """Nothing more is said."""
+
+
+event.register("numba:compile", CompilingNotice())  # type: ignore[no-untyped-call]
 
 
 def compile_function(signature: Any, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:  # noqa: ANN401 (numba's)

@@ -12,6 +12,7 @@ others are taken is a `SlowMeshError`, and drawn anew in the slow lane. Frames a
 """
 
 import json
+import logging
 import math
 import os
 import selectors
@@ -56,6 +57,7 @@ from renderers.messages import (
 )
 from renderers.points import POINT_BYTES, PointSample, check_point_count
 
+log = logging.getLogger(__name__)
 DEFAULT_SECONDS = 60.0
 QUICK_SECONDS = 1.0
 LARGEST_GLB = 256 << 20
@@ -64,7 +66,7 @@ Ask: TypeAlias = Callable[["Worker", RenderRequest, "_Deadline"], T]
 RenderLane: TypeAlias = Literal["any", "quick", "slow"]
 DEFAULT_MEMORY = 3 << 30
 READY = 1  # workers that start before a mesh comes
-STARTING_SECONDS = 600.0  # the first worker compiles its engine, perhaps beside others
+STARTING_SECONDS = 600.0  # the first worker may compile its engine
 _LONGEST_MESSAGE = 1 << 16
 # glibc: keep freed memory, since the arrays of one mesh are as large as those of the next
 HEAP_SETTINGS = {"MALLOC_MMAP_THRESHOLD_": str(64 << 20), "MALLOC_TRIM_THRESHOLD_": str(256 << 20)}
@@ -95,7 +97,11 @@ def message_frame(message: dict[str, Any]) -> bytes:
 
 
 class Sandbox:
-    """Draws meshes in processes with limits, by the engine of this name; most start when they are needed."""
+    """Draws meshes in processes with limits, by the engine of this name.
+
+    One starts at once. The others start when they are needed, and once the first has its engine, so that
+    only one process compiles it.
+    """
 
     def __init__(
         self,
@@ -111,6 +117,7 @@ class Sandbox:
         self._slow_turns = threading.Semaphore(max(1, workers - 1))
         self._closed = False
         self._turns = threading.Semaphore(workers)
+        self._first_start, self._engine_tried = threading.Lock(), threading.Event()
         self._idle = deque(self._start() for _ in range(min(READY, workers)))
 
     def render(self, *mesh: Any, **style: Any) -> Views:  # noqa: ANN401 (those of `draw`)
@@ -248,15 +255,29 @@ class Sandbox:
             finally:
                 self._idle.append(worker)
 
+    def _await_engine(self, first: "Worker") -> None:
+        try:
+            first.wait_until_ready()
+        except (MeshError, OSError, ValueError):
+            pass  # it was ended, or whoever asks it hears of it
+        finally:
+            self._engine_tried.set()
+
     def _start(self) -> "Worker":
-        return Worker(self.memory_bytes, self.engine.name)
+        is_first = self._first_start.acquire(blocking=False)
+        if not is_first:
+            self._engine_tried.wait()
+        worker = Worker(self.memory_bytes, self.engine.name)
+        if is_first:
+            threading.Thread(target=self._await_engine, args=(worker,), daemon=True).start()
+        return worker
 
 
 class Worker:
     """One process that draws meshes. It sees no secrets of ours: its environment is nearly empty."""
 
     def __init__(self, memory_bytes: int, engine: str = engines.AUTO) -> None:
-        self._ready = False
+        self._ready, self._starting = False, threading.Lock()
         self._home = tempfile.TemporaryDirectory(prefix="multifold-worker-")
         self._process = subprocess.Popen(  # noqa: S603 (our own module)
             [sys.executable, "-m", "renderers.worker", str(memory_bytes), engine],
@@ -272,6 +293,15 @@ class Worker:
     def pid(self) -> int:
         """The number of the process."""
         return self._process.pid
+
+    def wait_until_ready(self) -> None:
+        """Until its engine is there; what it says meanwhile is logged."""
+        with self._starting:
+            while not self._ready:
+                message = self._receive(_Deadline(STARTING_SECONDS))
+                self._ready = "notice" not in message
+                if not self._ready:
+                    log.warning("the renderer is %s", message["notice"])
 
     def draw(self, request: RenderRequest, views: int, deadline: "_Deadline") -> RenderedMesh:
         """One mesh, drawn; a `MeshError` says what is wrong with it, or that the worker is lost."""
@@ -302,9 +332,7 @@ class Worker:
 
     def _answer(self, request: RenderRequest, deadline: "_Deadline") -> dict[str, Any]:
         """What the worker says of a request, before the bytes that follow."""
-        if not self._ready:
-            self._receive(_Deadline(STARTING_SECONDS))
-            self._ready = True
+        self.wait_until_ready()
         deadline.start()
         assert self._process.stdin is not None
         try:

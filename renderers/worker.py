@@ -10,6 +10,7 @@ a library that does not. What Python's own libraries need is open to reading.
 """
 
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -78,10 +79,13 @@ def main(memory_bytes: int, engine_name: str) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     engine: Renderer | RenderEngineError
+    notices = _Notices(answers)
+    logging.getLogger().addHandler(notices)
     try:  # while files may be written: some engines store what they compile
         engine = engines.engine(engine_name).open()
     except RenderEngineError as error:
         engine = error
+    logging.getLogger().removeHandler(notices)
     _limit_resources(memory_bytes)
     _answer(answers, {"ready": True})
     guard = FileAccessGuard()
@@ -124,6 +128,17 @@ def main(memory_bytes: int, engine_name: str) -> None:
             _answer(answers, {"error": str(error), "engine": isinstance(error, RenderEngineError)})
         except Exception as error:  # noqa: BLE001 (one bad file must not end the worker)
             _answer(answers, {"error": f"the mesh cannot be drawn: {type(error).__name__}: {error!s:.200}"})
+
+
+class _Notices(logging.Handler):
+    """Tells the parent what is logged."""
+
+    def __init__(self, answers: BinaryIO) -> None:
+        super().__init__(logging.WARNING)
+        self._answers = answers
+
+    def emit(self, record: logging.LogRecord) -> None:
+        _answer(self._answers, {"notice": record.getMessage()})
 
 
 def _answer(answers: BinaryIO, message: dict[str, object], data: bytes = b"") -> None:

@@ -22,7 +22,7 @@ class PlannedWorker:
     released = threading.Event()
 
     def __init__(self, *_: object) -> None:
-        self.kill = lambda: None
+        self.kill = self.wait_until_ready = lambda: None
 
     def draw(self, request: RenderRequest, _: int, deadline: sandbox_module._Deadline) -> RenderedMesh:
         deadline.start()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -197,3 +198,22 @@ def test_a_closed_sandbox_says_so() -> None:
     closed.close()
     with pytest.raises(SandboxClosedError):
         closed.render(GOOD.bytes(), ".glb")
+
+
+def test_the_first_start_compiles_once_and_says_so(tmp_path: Path) -> None:
+    program = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from pathlib import Path\n"
+        "from renderers.sandbox import Sandbox\n"
+        "import sys\n"
+        "with Sandbox(2, seconds=600) as sandbox, ThreadPoolExecutor(2) as threads:\n"
+        "    list(threads.map(lambda _: sandbox.render(Path(sys.argv[1]), rig='ring1', size=8), range(2)))\n"
+    )
+    paths = os.pathsep.join(path for path in sys.path if path)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code"), "PYTHONPATH": paths}
+    command = [sys.executable, "-c", program, str(GOOD.save(tmp_path))]
+    first, second = (
+        subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)
+    )
+    assert first.stderr.count("the renderer is compiling for this machine") == 1
+    assert second.stderr == ""

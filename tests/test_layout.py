@@ -63,7 +63,6 @@ LATE_IMPORTS: set[str] = {
     "training.evaluate.subject → training.checkpoint",
     "training.evaluate.subject → training.prepare",
     "training.evaluate.subject → training.retrieval.encoder",
-    "training.towers.model → training.towers.openclip",
 }
 SLOW_COMMANDS = {"index.commands.index"}
 CIRCLES: set[str] = {

@@ -5,10 +5,10 @@ from training.towers.model import (
     build_model,
     fetch_weights,
     image_spec,
+    point_spec,
     text_spec,
     tokenizer_for,
 )
-from training.towers.points import point_spec
 from training.towers.small import MEAN, STD
 
 __all__ = [

@@ -70,14 +70,13 @@ def text_tower(
     return TextTower(parts, readout, tail, head(section, width, space, own))
 
 
-def set_learning(tower: Tower, section: TowerSection) -> None:
-    """Freeze the weights that are not trained; checkpoint activations if wanted."""
+def set_learning(tower: Tower, section: TowerSection) -> Tower:
+    """The tower, the weights that are not trained frozen; activations are checkpointed if wanted."""
     tower.set_checkpointing(section.checkpointing)
     if section.trainable == "all":
-        return
+        return tower
     if section.trainable == "none":
-        tower.requires_grad_(False)
-        return
+        return tower.requires_grad_(False)
     blocks = 0 if section.trainable == "head" else section.trainable
     if blocks > tower.depth:
         raise TowerError(f"trainable = {blocks}, but the tower lets {tower.depth} blocks learn alone")
@@ -86,6 +85,7 @@ def set_learning(tower: Tower, section: TowerSection) -> None:
         raise TowerError("this tower has no head of its own, and nothing would learn; set trainable = 'all'")
     for parameter in tower.parameters():
         parameter.requires_grad_(parameter.requires_grad and id(parameter) in learning)
+    return tower
 
 
 def _readout(section: CausalSection, parts: TextParts) -> Readout:

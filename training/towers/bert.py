@@ -3,14 +3,21 @@
 All class tokens have the one [CLS] embedding, with which every text begins; only their positions differ.
 """
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
 
+from multifold.bundle.tokenizer import TextSpec
 from training.recipes.schema import BertTextSection
-from training.towers.base import BlockStack, Tower
+from training.towers.assemble import head, set_learning
+from training.towers.base import BlockStack, Tower, TowerError
 from training.towers.heads import TowerHead, normal
+from training.towers.kinds import TextKind, TowerContext, text_spec
 from training.towers.small import SPREAD, attend
+from training.towers.tokenizers import TrainedTokenizer, read_definition, train_definition
 
 PAD = 0
 
@@ -56,3 +63,21 @@ class BertTower(Tower):
         x = self.before(self.embed(ids) + self.positions[: ids.shape[1]])
         x = self.norm(self.blocks(x, hidden[:, None, None]))
         return (x, words) if self.every else (x[:, : self.count], words[:, : self.count])
+
+
+class BertText(TextKind[BertTextSection]):
+    def build(self, section: BertTextSection, context: TowerContext) -> Tower:
+        project = head(section, section.width, context.space)
+        return set_learning(BertTower(section, context.vocabulary, project), section)
+
+    def spec(self, section: BertTextSection, tokenizer: TrainedTokenizer) -> TextSpec:
+        return text_spec(tokenizer, section.context, dynamic=False)
+
+    def tokenizer(self, section: BertTextSection, texts: Iterable[str]) -> TrainedTokenizer:
+        if section.tokenizer is None:
+            return train_definition(texts, section.vocabulary)
+        named = read_definition(Path(section.tokenizer), "bert")
+        if named.start is None or named.pad != PAD:
+            kind = f"BERT's kind: a class id in front, and {PAD} as its pad"
+            raise TowerError(f"{section.tokenizer} is not {kind}")
+        return named

@@ -1,5 +1,6 @@
 """Towers of a bundle, which do not learn: what is trained beside them meets the features that they serve."""
 
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Literal
@@ -12,10 +13,13 @@ from torch import Tensor, nn
 from multifold.bundle.bundle import ViewSpec
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
+from multifold.bundle.preprocess import ImageSpec
+from multifold.bundle.tokenizer import TextSpec
 from training.geometries import build
 from training.geometries.base import Geometry
 from training.recipes.schema import BundleSection, Recipe
 from training.towers.base import TowerError
+from training.towers.kinds import ImageKind, TextKind, TowerContext
 from training.towers.tokenizers import TrainedTokenizer
 
 ALIKE = 1e-4  # how far index vectors of the recipe's geometry may be from those of the bundle
@@ -80,12 +84,26 @@ def bundle_geometry(recipe: Recipe, bundle: str) -> Geometry:
     raise TowerError(f"[geometry] is not that of {bundle}, which has {wanted}")
 
 
-def bundle_tokenizer(bundle: str) -> TrainedTokenizer:
-    """The tokenizer of a bundle."""
-    encoder = opened(bundle)
-    definition = encoder.bundle.path("tokenizer.json").read_text(encoding="utf-8")
-    spec = encoder.bundle.text
-    return TrainedTokenizer(definition, spec.start, spec.end, spec.pad, spec.cleaning)
+class BundleImage(ImageKind[BundleSection]):
+    def build(self, section: BundleSection, _context: TowerContext) -> nn.Module:
+        return BundleTower(section.bundle, "image")
+
+    def spec(self, section: BundleSection) -> ImageSpec:
+        return opened(section.bundle).bundle.image
+
+
+class BundleText(TextKind[BundleSection]):
+    def build(self, section: BundleSection, _context: TowerContext) -> nn.Module:
+        return BundleTower(section.bundle, "text")
+
+    def spec(self, section: BundleSection, _tokenizer: TrainedTokenizer) -> TextSpec:
+        return opened(section.bundle).bundle.text
+
+    def tokenizer(self, section: BundleSection, _texts: Iterable[str]) -> TrainedTokenizer:
+        bundle = opened(section.bundle).bundle
+        definition = bundle.path("tokenizer.json").read_text(encoding="utf-8")
+        spec = bundle.text
+        return TrainedTokenizer(definition, spec.start, spec.end, spec.pad, spec.cleaning)
 
 
 def bundle_views(recipe: Recipe, bundle: str) -> ViewSpec:

@@ -1,48 +1,85 @@
 """Towers made of open_clip's models."""
 
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from multifold.bundle.preprocess import ImageSpec
+from multifold.bundle.tokenizer import TextSpec
 from multifold.errors import needs_extra
 from training.recipes.schema import OpenClipImageSection, OpenClipTextSection
-from training.towers import assemble
-from training.towers.assemble import FeatureSpace, Fetch, head
+from training.towers import catalogue
+from training.towers.assemble import head, set_learning, text_tower
 from training.towers.base import BlockStack, Tower, TowerError
-from training.towers.catalogue import config, image_spec
 from training.towers.heads import IdentityHead, ProjectionHead, normal
 from training.towers.image import ImageParts, PatchTower, WholeTower
+from training.towers.kinds import ImageKind, TextKind, TowerContext, text_spec
 from training.towers.text import TextParts
+from training.towers.tokenizers import TrainedTokenizer, clip_tokenizer, read_definition
 
 with needs_extra("train"):
     import open_clip
 
 
-def image_tower(section: OpenClipImageSection, space: FeatureSpace, fetch: Fetch) -> Tower:
+class OpenClipImage(ImageKind[OpenClipImageSection]):
     """The image side of a model: taken apart if it is a plain vision transformer, else whole."""
-    network: Any = fetch(*_source(section, space.dim)).visual
-    _check_image(section, network)
-    if is_plain(network):
-        classes = section.tokens if isinstance(section.tokens, int) else 1
-        parts, own = image_parts(network, classes), projection(network.proj)
-        project = head(section, parts.positions.shape[1], space, own)
-        return PatchTower(section, image_spec(section), parts, project)
-    if section.trainable != "all":
-        network = open_clip.utils.freeze_batch_norm_2d(network)
-    project = head(section, 1, space, IdentityHead())
-    return WholeTower(image_spec(section), network, project, section.still)
+
+    def build(self, section: OpenClipImageSection, context: TowerContext) -> Tower:
+        network: Any = context.fetch(*_source(section, context.space.dim)).visual
+        _check_image(section, network)
+        spec = self.spec(section)
+        if is_plain(network):
+            classes = section.tokens if isinstance(section.tokens, int) else 1
+            parts, own = image_parts(network, classes), projection(network.proj)
+            project = head(section, parts.positions.shape[1], context.space, own)
+            return set_learning(PatchTower(section, spec, parts, project), section)
+        if section.trainable != "all":
+            network = open_clip.utils.freeze_batch_norm_2d(network)
+        project = head(section, 1, context.space, IdentityHead())
+        return set_learning(WholeTower(spec, network, project, section.still), section)
+
+    def find_weights(self, section: OpenClipImageSection) -> None:
+        _find_weights(section)
+
+    def spec(self, section: OpenClipImageSection) -> ImageSpec:
+        return catalogue.image_spec(section)
 
 
-def text_tower(section: OpenClipTextSection, vocabulary: int, space: FeatureSpace, fetch: Fetch) -> Tower:
-    network: Any = fetch(*_source(section, space.dim)).text
-    parts = text_parts(network)
-    context, known = len(parts.positions), parts.embed.num_embeddings
-    if section.context != context:
-        raise TowerError(f"{section.model} reads {context} tokens; set context = {context} in [text]")
-    if vocabulary > known:
-        raise TowerError(f"the tokenizer has {vocabulary} ids, {section.model} knows {known}; name its own")
-    return assemble.text_tower(section, parts, space, projection(network.text_projection))
+class OpenClipText(TextKind[OpenClipTextSection]):
+    """The text side of a model, taken apart."""
+
+    def build(self, section: OpenClipTextSection, context: TowerContext) -> Tower:
+        network: Any = context.fetch(*_source(section, context.space.dim)).text
+        parts = text_parts(network)
+        length, known = len(parts.positions), parts.embed.num_embeddings
+        if section.context != length:
+            raise TowerError(f"{section.model} reads {length} tokens; set context = {length} in [text]")
+        if context.vocabulary > known:
+            ids = f"the tokenizer has {context.vocabulary} ids, {section.model} knows {known}"
+            raise TowerError(f"{ids}; name its own")
+        own = projection(network.text_projection)
+        return set_learning(text_tower(section, parts, context.space, own), section)
+
+    def find_weights(self, section: OpenClipTextSection) -> None:
+        _find_weights(section)
+
+    def spec(self, section: OpenClipTextSection, tokenizer: TrainedTokenizer) -> TextSpec:
+        dynamic = section.tokens == "class" and catalogue.reads_to_the_end(section.model)
+        return text_spec(tokenizer, section.context, dynamic=dynamic)
+
+    def tokenizer(self, section: OpenClipTextSection, _texts: Iterable[str]) -> TrainedTokenizer:
+        cleaning = catalogue.cleaning(section.model)
+        if cleaning == "clip":
+            if section.tokenizer is not None:
+                raise TowerError(f"{section.model} reads with CLIP's tokenizer; remove tokenizer from [text]")
+            return clip_tokenizer()
+        if section.tokenizer is None:
+            reads = f"{section.model} does not read as CLIP does"
+            raise TowerError(f"{reads}; name its tokenizer.json: tokenizer = 'FILE'")
+        return read_definition(Path(section.tokenizer), cleaning)
 
 
 def is_plain(network: nn.Module) -> bool:
@@ -87,9 +124,14 @@ def projection(own: nn.Parameter | nn.Linear | None) -> nn.Module:
     return ProjectionHead(own.weight, own.bias) if isinstance(own, nn.Linear) else ProjectionHead(own.T)
 
 
+def _find_weights(section: OpenClipImageSection | OpenClipTextSection) -> None:
+    if section.pretrained:
+        catalogue.find_weights(section.model, section.pretrained)
+
+
 def _source(section: OpenClipImageSection | OpenClipTextSection, dim: int) -> tuple[str, str | None, int]:
     """What to load. Where the model's own projection is read, its length must be the geometry's."""
-    wanted = config(section.model)
+    wanted = catalogue.config(section.model)
     fixed = section.pretrained is not None or wanted["vision_cfg"].get("timm_proj") == "none"
     length = wanted["embed_dim"]
     if section.tokens == "class" and fixed and length != dim:
@@ -99,7 +141,7 @@ def _source(section: OpenClipImageSection | OpenClipTextSection, dim: int) -> tu
 
 
 def _check_image(section: OpenClipImageSection, network: nn.Module) -> None:
-    wants = config(section.model)["vision_cfg"]["image_size"]
+    wants = catalogue.config(section.model)["vision_cfg"]["image_size"]
     if section.size != wants:
         raise TowerError(f"{section.model} sees {wants} pixels; set size = {wants} in [image]")
     if not is_plain(network) and (section.tokens != "class" or not section.final_norm):

@@ -4,7 +4,7 @@ A published file is a table of weights. Those of the point encoder begin with `p
 the space of ViT-L/14 has them below `ppat.`, and a projection beside it. Every name and shape is checked.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -15,10 +15,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
+from multifold.bundle.point_groups import PointSpec
 from training.recipes.schema import PointBertSection
-from training.towers.assemble import FeatureSpace, head
+from training.towers.assemble import FeatureSpace, head, set_learning
 from training.towers.base import BlockStack, Tower, TowerError
 from training.towers.heads import IdentityHead, ProjectionHead, TowerHead, normal
+from training.towers.kinds import PointKind, TowerContext
 from training.towers.points import Groups, middles_of
 from training.towers.small import TransformerBlock
 
@@ -57,9 +59,6 @@ class PointBertTower(Tower):
         first = torch.zeros(x.shape[0], 1, dtype=torch.int64, device=x.device)
         x = self.norm(self.blocks(x, None, first))
         return x, torch.ones_like(x[:, :, 0], dtype=torch.bool)
-
-    def last(self, blocks: int) -> Iterator[nn.Parameter]:
-        yield from super().last(blocks)
 
 
 def point_tower(section: PointBertSection, space: FeatureSpace, pretrained: bool) -> Tower:
@@ -165,3 +164,11 @@ def _read(path: Path) -> Mapping[str, Tensor]:
     if not isinstance(table, dict) or not all(isinstance(one, Tensor) for one in table.values()):
         raise TowerError(f"{path} is no table of weights")
     return table
+
+
+class PointBert(PointKind[PointBertSection]):
+    def build(self, section: PointBertSection, context: TowerContext) -> Tower:
+        return set_learning(point_tower(section, context.space, context.pretrained), section)
+
+    def spec(self, _section: PointBertSection) -> PointSpec:
+        return PointSpec(10_000, 64, 256, 0.4, normals=False, colors=True, middle="mean")

@@ -13,9 +13,11 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu
 
 from multifold.bundle.point_groups import PointSpec
-from training.recipes.schema import PointBertSection, PointsSection, SmallPointsSection
-from training.towers.base import BlockStack, Tower
+from training.recipes.schema import SmallPointsSection
+from training.towers.assemble import head, set_learning
+from training.towers.base import BlockStack, Tower, TowerError
 from training.towers.heads import TowerHead
+from training.towers.kinds import PointKind, TowerContext
 from training.towers.small import TransformerBlock
 
 Groups: TypeAlias = Float[Tensor, "b g k c"]
@@ -53,15 +55,19 @@ def middles_of(observed: Groups) -> Float[Tensor, "b g 3"]:
     return observed[:, :, 0, 3:6] - observed[:, :, 0, :3]
 
 
-def point_spec(section: PointsSection) -> PointSpec:
-    """How a point tower wants meshes sampled and their points grouped."""
-    if isinstance(section, PointBertSection):
-        return PointSpec(10_000, 64, 256, 0.4, normals=False, colors=True, middle="mean")
-    return PointSpec(
-        points=section.points,
-        groups=section.groups,
-        neighbours=section.neighbours,
-        radius=section.radius,
-        normals=section.normals,
-        colors=section.colors,
-    )
+class SmallPoints(PointKind[SmallPointsSection]):
+    def build(self, section: SmallPointsSection, context: TowerContext) -> Tower:
+        if section.tokens != "class":
+            raise TowerError("a small point tower is read as a whole: set tokens = 'class' in [points]")
+        project = head(section, section.width, context.space)
+        return set_learning(GroupTower(section, self.spec(section), project), section)
+
+    def spec(self, section: SmallPointsSection) -> PointSpec:
+        return PointSpec(
+            points=section.points,
+            groups=section.groups,
+            neighbours=section.neighbours,
+            radius=section.radius,
+            normals=section.normals,
+            colors=section.colors,
+        )

@@ -1,6 +1,6 @@
 """Small towers that learn from scratch on a laptop."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,12 +12,16 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.text_reader import TableReader, open_text_reader
+from multifold.bundle.tokenizer import TextSpec
 from multifold.types import Vectors
 from training.recipes.schema import SmallImageSection, SmallTextSection
-from training.towers.base import BlockStack, RowBlock, TowerError, pick_rows
+from training.towers.assemble import bag_tower, head, set_learning, text_tower
+from training.towers.base import BlockStack, RowBlock, Tower, TowerError, pick_rows
 from training.towers.heads import normal
-from training.towers.image import ImageParts
+from training.towers.image import ImageParts, PatchTower
+from training.towers.kinds import ImageKind, TextKind, TowerContext, text_spec
 from training.towers.text import TextParts
+from training.towers.tokenizers import TrainedTokenizer, reader_tokenizer, train_definition
 
 MEAN = (0.5, 0.5, 0.5)
 STD = (0.25, 0.25, 0.25)
@@ -109,12 +113,39 @@ def fit_words(words: Float32[np.ndarray, "w n"], width: int) -> Float32[np.ndarr
     return fitted
 
 
-def image_spec(section: SmallImageSection) -> ImageSpec:
-    return ImageSpec(size=section.size, mean=MEAN, std=STD)
-
-
 def _stem(channels: Sequence[int]) -> list[nn.Module]:
     layers: list[nn.Module] = []
     for wide_in, wide_out in pairwise(channels[:-1]):
         layers += [nn.Conv2d(wide_in, wide_out, 3, 2, 1, bias=False), nn.GroupNorm(1, wide_out), nn.GELU()]
     return [*layers, nn.Conv2d(channels[-2], channels[-1], 3, 2, 1)]
+
+
+class SmallImage(ImageKind[SmallImageSection]):
+    def build(self, section: SmallImageSection, context: TowerContext) -> Tower:
+        classes = section.tokens if isinstance(section.tokens, int) else 0
+        parts = image_parts(section, classes)
+        project = head(section, section.width, context.space)
+        return set_learning(PatchTower(section, self.spec(section), parts, project), section)
+
+    def spec(self, section: SmallImageSection) -> ImageSpec:
+        return ImageSpec(size=section.size, mean=MEAN, std=STD)
+
+
+class SmallText(TextKind[SmallTextSection]):
+    def build(self, section: SmallTextSection, context: TowerContext) -> Tower:
+        words = word_vectors(section) if context.pretrained else None
+        parts = text_parts(section, context.vocabulary, words)
+        if section.depth == 0:
+            return set_learning(bag_tower(section, parts, context.space), section)
+        return set_learning(text_tower(section, parts, context.space, None), section)
+
+    def find_weights(self, section: SmallTextSection) -> None:
+        word_vectors(section)
+
+    def spec(self, section: SmallTextSection, tokenizer: TrainedTokenizer) -> TextSpec:
+        return text_spec(tokenizer, section.context, dynamic=section.tokens == "class")
+
+    def tokenizer(self, section: SmallTextSection, texts: Iterable[str]) -> TrainedTokenizer:
+        if section.words is not None:
+            return reader_tokenizer(Path(section.words))
+        return train_definition(texts, section.vocabulary)

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
+import numpy as np
+
 from multifold.errors import needs_extra
 
 with needs_extra("render"):
@@ -50,3 +52,23 @@ def compile_function(signature: Any, **options: Any) -> Callable[[Callable[P, R]
             return machine_code(cache=False)
 
     return compiled
+
+
+def compile_annotated(*written: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The same for the types of its annotations. Arrays are only read, but for those that are `written`."""
+
+    def compiled(function: Callable[P, R]) -> Callable[P, R]:
+        kinds = inspect.get_annotations(inspect.unwrap(function))
+        kinds.pop("return", None)
+        signature = tuple(_compiler_type(kind, name in written) for name, kind in kinds.items())
+        return compile_function(signature)(function)
+
+    return compiled
+
+
+def _compiler_type(kind: Any, written: bool) -> Any:  # noqa: ANN401 (numba's)
+    """What numba calls a type, of which arrays are contiguous."""
+    if not hasattr(kind, "dtypes"):
+        return numba.from_dtype(np.dtype(kind))
+    number = numba.from_dtype(np.dtype(kind.dtypes[0]))
+    return types.Array(number, len(kind.dims), "C", readonly=not written)

@@ -80,8 +80,6 @@ PACKED_ARGUMENTS: set[str] = {
     "index.engines.faiss_index → NearestCells",
     "index.maintenance.snapshot → SnapshotHeader",
     "index.search.evidence_fit → _recall",
-    "index.texts.words → score_items",
-    "index.texts.words → write_index",
     "multifold.analysis.hierarchy → _row",
     "multifold.bundle.calibration → CalibrationCurve",
     "renderers.batch → RecordEntry",

@@ -8,13 +8,11 @@ and all of it. Letters are folded: case, width, ligatures and accents make no di
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import chain, islice, pairwise
 
 from index.texts.languages import IRREGULAR, STOP_WORDS
-from index.texts.word_arrays import Vocabulary
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -167,152 +165,14 @@ class Analyzer:
         return stem[:MAX_WORD_LENGTH]
 
 
-NO_TERM = -1  # no item has it
-MAX_QUERY_WORDS = 64
-MAX_LOOKED_AT = 2_000  # words that begin alike
-MAX_ALTERNATIVES = 8  # words that stand for one that no item has
-LEAST_PREFIX, LEAST_TYPO = 3, 4  # letters of a word that others may begin with, or that may be a typo
-LEAST_HALF = 3  # letters of either word that a longer one is cut into
-ALTERNATIVE = 0.6  # what such words count
 _QUOTED = re.compile(r"[\"“”„«»]([^\"“”„«»]+)[\"“”„«»]")
+
+
+def quotes(query: str) -> list[str]:
+    """What stands in quotes."""
+    return _QUOTED.findall(query)
 
 
 def asks_phrase(query: str) -> bool:
     """Whether a query has words in quotes."""
-    return _QUOTED.search(query) is not None
-
-
-@dataclass(frozen=True)
-class QueryTerm:
-    """A term that is looked for: its number, the chunk of the question it is of, and what it counts."""
-
-    number: int
-    chunk: str
-    word: int  # of the question, by its place: several terms may stand for one
-    weight: float = 1.0
-    heard: bool = True  # whether an item that has it has the word
-
-
-@dataclass(frozen=True)
-class ParsedQuery:
-    """The terms of a question, and the phrases that a text must have as they stand, as numbers of terms."""
-
-    terms: tuple[QueryTerm, ...]
-    words: int = 0  # of the question; terms of further ones are what several words are together
-    phrases: tuple[tuple[int, ...], ...] = ()
-
-
-def no_dictionary(_: str) -> bool:
-    """Any word may be a misspelling."""
-    return False
-
-
-class QueryParser:
-    """Understands questions in the words of one index.
-
-    `living` tells how many items have a term, and `is_word` which words are known to be no misspellings.
-    """
-
-    def __init__(
-        self,
-        analyzer: Analyzer,
-        vocabulary: Vocabulary,
-        living: Callable[[Sequence[int]], Sequence[int]],
-        is_word: Callable[[str], bool] = no_dictionary,
-    ) -> None:
-        self._analyzer, self._vocabulary, self._living = analyzer, vocabulary, living
-        self._is_word = is_word
-
-    def parse(self, query: str) -> ParsedQuery:
-        """What is looked for. Stop words count only where there is nothing else."""
-        every = list(chunks(query))
-        chunk_of: dict[str, str] = {}
-        for chunk in every:
-            for word in chunk.pieces:
-                chunk_of.setdefault(word, chunk.text)
-        words = [word for word in chunk_of if word not in self._analyzer.stop_words] or list(chunk_of)
-        words = words[:MAX_QUERY_WORDS]
-        known = self._known(words)
-        both = self._known([a + b for a, b in pairwise(words) if a not in known or b not in known])
-        terms = []
-        for place, word in enumerate(words):
-            joined = [
-                both[one]
-                for one in map("".join, pairwise(words[max(place - 1, 0) : place + 2]))
-                if one in both
-            ]
-            if word in known:
-                terms.append(QueryTerm(known[word], chunk_of[word], place))
-            elif not joined:
-                terms += self._instead(word, chunk_of[word], place, alone=not known)
-            terms += [QueryTerm(number, chunk_of[word], place, ALTERNATIVE) for number in joined]
-        wholes = {word: chunk.text for chunk in every for word in chunk.wholes}
-        found = self._known(list(wholes)).items()
-        terms += [
-            QueryTerm(number, wholes[word], place) for place, (word, number) in enumerate(found, len(words))
-        ]
-        phrases = [
-            tuple(self._number(word) for chunk in chunks(text) for word in chunk.pieces)
-            for text in _QUOTED.findall(query)
-        ]
-        return ParsedQuery(
-            tuple(_once(terms, {*both.values()}))[:MAX_QUERY_WORDS], len(words), tuple(filter(None, phrases))
-        )
-
-    def _number(self, word: str) -> int:
-        return self._vocabulary.get(self._analyzer.term(word))
-
-    def _known(self, words: Sequence[str]) -> dict[str, int]:
-        """Those words whose term an item has, with its number."""
-        numbers = [self._number(word) for word in words]
-        counts = self._living(numbers)
-        return {word: number for word, number, count in zip(words, numbers, counts, strict=True) if count}
-
-    def _instead(self, word: str, chunk: str, place: int, *, alone: bool) -> list[QueryTerm]:
-        """The terms for a word that no item has: its two halves, or guesses, which a correct word is not."""
-        correct = self._is_word(word)
-        near = [] if correct else self._halves(word)
-        heard = bool(near) or not correct
-        near = near or self._guesses(word, alone=alone) or [NO_TERM]
-        return [QueryTerm(number, chunk, place, ALTERNATIVE, heard) for number in near]
-
-    def _halves(self, word: str) -> list[int]:
-        """The terms of two words that are written as one."""
-        for at in range(LEAST_HALF, len(word) - LEAST_HALF + 1):
-            halves = self._known([word[:at], word[at:]])
-            if len(halves) == 2:
-                return list(halves.values())
-        return []
-
-    def _guesses(self, word: str, *, alone: bool) -> list[int]:
-        """Terms that a word begins, or that it may be a misspelling of.
-
-        Where other words of the question are found, a guess has to be a better one.
-        """
-        if word.isdigit() or len(word) < LEAST_PREFIX + (not alone):
-            return []
-        longer = islice(self._vocabulary.beginning_with(word), MAX_LOOKED_AT)
-        if near := self._commonest(number for _, number in longer):
-            return near
-        if not word.isalpha() or len(word) < LEAST_TYPO + (not alone) or self._is_word(word):
-            return []
-        typos = chain(*map(self._vocabulary.one_typo_from, dict.fromkeys((word, self._analyzer.term(word)))))
-        return self._commonest(number for _, number in typos)
-
-    def _commonest(self, numbers: Iterable[int]) -> list[int]:
-        """Those terms that most items have."""
-        every = list(dict.fromkeys(numbers))
-        counts = zip(self._living(every), every, strict=True)
-        return [number for count, number in sorted(counts, key=lambda one: (-one[0], one[1])) if count][
-            :MAX_ALTERNATIVES
-        ]
-
-
-def _once(terms: Iterable[QueryTerm], joined: Set[int]) -> Iterator[QueryTerm]:
-    """Each term as it came first, but what two words are together for both; and words that nothing has."""
-    met: set[int] = set()
-    for term in terms:
-        if term.number not in met or term.number in joined:
-            yield term
-        if term.number != NO_TERM:
-            met.add(term.number)
+    return bool(quotes(query))

@@ -29,6 +29,18 @@ class ItemTexts:
     values: tuple[str, ...] = ()  # of its payload
 
 
+FIELDS = ("name", "path", "payload", "caption")  # texts of an item stand in this order
+NAME, PATH, PAYLOAD, CAPTION = range(len(FIELDS))
+NOTHING = -1 - CAPTION  # the label of no text; a caption's is its place, of other fields it is -1 - field
+
+
+def text_of_label(label: int) -> int | str | None:
+    """The text that a label stands for: a caption's place, or its field."""
+    if label == NOTHING:
+        return None
+    return label if label >= 0 else FIELDS[-1 - label]
+
+
 @runtime_checkable
 class TextIndex(Protocol):
     """Texts of items by edition, asked with a text.

@@ -2,79 +2,68 @@
 
 Each name and each caption is one row: a unit vector in steps of 1/127 of its largest number, with the size of
 its step. An item scores by its best row. Products are sums of whole numbers, so an item scores the same
-wherever its rows lie, whatever is beside them, and with or without numba.
+wherever its rows lie, and whatever is beside them.
 """
 
-import json
-import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int8, Int16, Int32, Int64
+from jaxtyping import Float32, Int8, Int16, Int32
 
 from index.contracts import Ids
-from index.texts.contracts import ItemTexts, Scores, TextIndexError
-from index.texts.word_arrays import places_of_best
-from multifold.bundle.bundle import file_hash
-from multifold.bundle.tensor_file import TensorFileError, read_tables, write_tables
+from index.texts.contracts import NAME, NOTHING, ItemTexts, Scores, TextIndexError, text_of_label
+from index.texts.kernels import score_rows
+from index.texts.saving import read_arrays, write_arrays
+from index.texts.segments import LivingItems, TextSegment, TextSegments, ends_of, places_of_best
 from multifold.bundle.text_reader import TextReader
-from multifold.durable import make_folder, write_file
 from multifold.types import Vectors
 
 Steps: TypeAlias = tuple[Int16[np.ndarray, " d"], float]  # a query: whole numbers, and the size of a step
-ScoreRows: TypeAlias = Callable[[np.ndarray, np.ndarray, Ids, Ids, np.ndarray, np.ndarray], None]
 
-ROWS_FILE, CONTENTS_FILE, FORMAT = "rows.safetensors", "contents.json", 1
-SAVED = ("editions", "starts", "rows", "sizes", "labels")
-NAME = -1  # the label of a name's row; a caption's is its place
+OF_NAME = -1 - NAME  # the label of a name's row; a caption's is its place
 MOST = 127  # steps to the largest number of a row
-EXACT_DIM = 2**24 // MOST**2  # a float32 holds sums of so many products
-PIECE = 1 << 15  # items scored at once without numba
-TOLERATED = 4  # compaction when more than one item in so many is gone
 QUERIES = 64  # whose vectors are kept
 
 
 @dataclass(frozen=True, eq=False)
-class ReaderRows:
-    """Items by rising edition, and their rows; what is given out stays as it is."""
+class ReaderSegment(TextSegment):
+    """Items and their rows."""
 
-    editions: Int64[np.ndarray, " n"]
-    starts: Int64[np.ndarray, " n+1"]  # where the rows of each item begin, and where the last one's end
-    alive: Bool[np.ndarray, " n"]
     rows: Int8[np.ndarray, "r d"]
     sizes: Float32[np.ndarray, " r"]  # of a step
     labels: Int32[np.ndarray, " r"]
-    living: Int64[np.ndarray, " l"] = field(init=False)  # places of the items that are there
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "living", np.flatnonzero(self.alive))
+    def score(self, query: Steps, places: Ids) -> Scores:
+        """The score of the best row of the item at each place."""
+        steps, size = query
+        scores = np.zeros(len(places), np.float32)
+        if size:
+            score_rows(self.rows, self.sizes, self.starts, places, steps, scores)
+            scores *= np.float32(size)
+        return scores
 
-    def find(self, editions: Ids) -> tuple[Ids, Bool[np.ndarray, " _"]]:
-        """The place of each edition, and whether it is there at all."""
-        places = np.minimum(np.searchsorted(self.editions, editions), len(self.editions) - 1)
-        if not len(self.editions):
-            return places, np.zeros(len(editions), np.bool_)
-        return places, (self.editions[places] == editions) & self.alive[places]
+    def best_label(self, query: Steps, place: int) -> int:
+        """The label of the row that says most, if any does."""
+        rows = slice(*self.starts[place : place + 2])
+        scores = self.rows[rows].astype(np.float64) @ query[0] * self.sizes[rows] * query[1]
+        return int(self.labels[rows][scores.argmax()]) if (scores > 0).any() else NOTHING
 
-    def take(self, places: Ids) -> "ReaderRows":
-        """The items at these places, in this order, and nothing else."""
-        counts = np.diff(self.starts)[places]
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        chosen = np.repeat(self.starts[places] - starts[:-1], counts) + np.arange(starts[-1])
-        return ReaderRows(
-            self.editions[places],
-            starts,
-            np.ones(len(places), np.bool_),
-            self.rows[chosen],
-            self.sizes[chosen],
-            self.labels[chosen],
-        )
+
+def merged_segment(parts: Sequence[ReaderSegment]) -> ReaderSegment:
+    """What is alive in some segments as one."""
+    living = LivingItems.of(parts)
+    return ReaderSegment(
+        living.editions,
+        living.starts,
+        np.ones(len(living.editions), np.bool_),
+        living.joined([part.rows for part in parts]),
+        living.joined([part.sizes for part in parts]),
+        living.joined([part.labels for part in parts]),
+    )
 
 
 class ReaderIndex:
@@ -82,66 +71,44 @@ class ReaderIndex:
 
     def __init__(self, reader: TextReader) -> None:
         self.reader = reader
-        self._held = _empty(reader.dim)
-        self._room = self._held.rows  # rows with place for more behind them
-        self._writing = threading.Lock()
+        self._segments = TextSegments(merged_segment)
         self._steps = lru_cache(QUERIES)(self._encode_query)
 
     def add(self, items: Sequence[ItemTexts]) -> None:
         """Add items; an edition that is already there is a TextIndexError, and nothing is added."""
-        with self._writing:
-            held, new = self._held, self._derive(sorted(items, key=lambda item: item.edition))
-            repeated = new.editions[1:][np.diff(new.editions) == 0]
-            repeated = np.append(repeated, new.editions[held.find(new.editions)[1]])
-            if len(repeated):
-                raise TextIndexError(f"Edition {repeated[0]} is already there: remove it first.")
-            if not len(new.editions):
-                return
-            if len(held.editions) and new.editions[0] <= held.editions[-1]:
-                held = held.take(held.living)
-            joined = self._join(held, new)
-            rising = (np.diff(joined.editions) > 0).all()
-            if rising:
-                self._held = joined
-            else:
-                self._move(joined.take(np.argsort(joined.editions)))
+        self._segments.check_new(np.array([item.edition for item in items], np.int64))
+        if items:
+            self._segments.add(self._read(sorted(items, key=lambda item: item.edition)))
 
     def remove(self, editions: Sequence[int]) -> None:
         """Remove editions; those that are not there are ignored."""
-        with self._writing:
-            held = self._held
-            places, there = held.find(np.asarray(editions, np.int64))
-            if there.any():
-                alive = held.alive.copy()
-                alive[places[there]] = False
-                self._held = held = replace(held, alive=alive)
-                if len(held.living) * TOLERATED < len(alive) * (TOLERATED - 1):
-                    self._move(held.take(held.living))
+        self._segments.remove(editions)
 
     def rank(self, query: str, limit: int, allowed: Ids | None = None) -> tuple[Ids, Scores]:
         """The best editions, best first, with scores above 0; ties go to the smaller edition."""
-        held = self._held
-        places = held.living
-        if allowed is not None:
-            found, there = held.find(np.unique(allowed))
-            places = found[there]
-        scores = self._scores(held, query, places)
-        best = places_of_best(scores, limit)
-        best = best[scores[best] > 0]
-        order = best[np.argsort(-scores[best], kind="stable")][:limit]
-        return held.editions[places[order]], scores[order]
+        editions, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
+        for part in self._segments.now:
+            places = np.flatnonzero(part.allowed(allowed))
+            said = part.score(self._steps(query), places)
+            best = places_of_best(said, limit)
+            editions.append(part.editions[places[best]])
+            scores.append(said[best])
+        every, values = np.concatenate(editions), np.concatenate(scores)
+        order = np.lexsort((every, -values))[: max(limit, 0)]
+        return every[order], values[order]
 
     def scores(self, query: str, editions: Ids) -> Scores:
         """The cosine of each edition's best row, in their order; 0 where it has none, or the query none."""
-        held = self._held
-        places, there = held.find(editions)
         scores = np.zeros(len(editions), np.float32)
-        scores[there] = self._scores(held, query, places[there])
+        for part in self._segments.now:
+            places = part.places(editions)
+            there = places >= 0
+            scores[there] = part.score(self._steps(query), places[there])
         return scores
 
     def scores_of(self, query: str, items: Sequence[ItemTexts]) -> Scores:
         """The same for texts that are not in the index, such as an item with one caption hidden."""
-        return self._scores(self._derive(items), query, np.arange(len(items)))
+        return self._read(items).score(self._steps(query), np.arange(len(items)))
 
     def knows(self, query: str) -> bool:
         """Whether the reader knows any word of a query."""
@@ -149,116 +116,55 @@ class ReaderIndex:
 
     def best_texts(self, query: str, editions: Ids) -> list[int | str | None]:
         """Of each edition the text that matches best: a caption's place or "name"."""
-        held, (steps, size) = self._held, self._steps(query)
-        places, there = held.find(editions)
-        return [
-            self._best_text(held, place, steps) if is_there and size else None
-            for place, is_there in zip(places.tolist(), there.tolist(), strict=True)
-        ]
-
-    def _best_text(self, held: ReaderRows, place: int, steps: Int16[np.ndarray, " d"]) -> int | str | None:
-        rows = slice(*held.starts[place : place + 2])
-        scores = held.rows[rows].astype(np.float64) @ steps * held.sizes[rows]
-        if not len(scores) or scores.max() <= 0:
-            return None
-        label = int(held.labels[rows][scores.argmax()])
-        return "name" if label == NAME else label
+        labels = np.full(len(editions), NOTHING, np.int64)
+        for part in self._segments.now:
+            places = part.places(editions)
+            for at in np.flatnonzero(places >= 0).tolist():
+                labels[at] = part.best_label(self._steps(query), int(places[at]))
+        return list(map(text_of_label, labels.tolist()))
 
     def count(self) -> int:
         """How many items there are."""
-        return len(self._held.living)
+        return self._segments.count()
 
     @property
     def nbytes(self) -> int:
         """How much memory or mapped file it takes."""
-        held = self._held
-        parts = (held.editions, held.starts, held.alive, held.living, held.sizes, held.labels, self._room)
-        return sum(part.nbytes for part in parts)
+        return self._segments.nbytes
 
     def save(self, path: Path) -> None:
-        """Write it into a folder that is made; what names its file comes last."""
-        held = self._held.take(self._held.living)
-        make_folder(path)
-        write_tables(path / ROWS_FILE, {name: getattr(held, name) for name in SAVED})
-        write_file(path / CONTENTS_FILE, json.dumps(self._contents(path)).encode())
+        """Write it into a folder that is made."""
+        write_arrays(path, self._segments.saved(), {"reader": self.reader.id})
 
     def load(self, path: Path) -> None:
         """Replace all of it by what was saved; a damaged or foreign save is a TextIndexError."""
-        try:
-            if json.loads((path / CONTENTS_FILE).read_bytes()) != self._contents(path):
-                raise TextIndexError(f"{path} is damaged or of another text reader: delete it.")
-            tables = read_tables(path / ROWS_FILE)
-        except (OSError, ValueError, TensorFileError) as error:
-            raise TextIndexError(f"{path} is no index of readings: {error}") from error
-        with self._writing:
-            self._move(ReaderRows(alive=np.ones(len(tables["editions"]), np.bool_), **tables))
+        groups, about = read_arrays(path)
+        if about.get("reader") != self.reader.id:
+            raise TextIndexError(f"{path} is of another text reader: delete it and it is built again")
+        self._segments.replace([ReaderSegment.read(arrays) for arrays in groups.values()])
 
-    def _contents(self, path: Path) -> dict[str, object]:
-        return {"format": FORMAT, "reader": self.reader.id, "sha256": file_hash(path / ROWS_FILE)}
-
-    def _derive(self, items: Sequence[ItemTexts]) -> ReaderRows:
+    def _read(self, items: Sequence[ItemTexts]) -> ReaderSegment:
         """The rows of items; a text of which the reader knows nothing has none."""
-        texts = [(NAME, item.name, place) for place, item in enumerate(items)]
-        texts += [
-            (label, caption, place)
-            for place, item in enumerate(items)
-            for label, caption in enumerate(item.captions)
-        ]
-        texts.sort(key=lambda one: one[2])
-        vectors = self.reader.encode([text for _, text, _ in texts])
+        texts, labels, owners = [], [], []
+        for place, item in enumerate(items):
+            texts += [item.name, *item.captions]
+            labels += [OF_NAME, *range(len(item.captions))]
+            owners += [place] * (1 + len(item.captions))
+        vectors = self.reader.encode(texts)
         said = vectors.any(axis=1)
         rows, sizes = quantise(vectors[said])
-        owners = np.array([place for *_, place in texts], np.int64)[said]
-        labels = np.array([label for label, *_ in texts], np.int32)[said]
-        starts = np.searchsorted(owners, np.arange(len(items) + 1))
-        editions = np.array([item.edition for item in items], np.int64)
-        return ReaderRows(editions, starts, np.ones(len(items), np.bool_), rows, sizes, labels)
-
-    def _join(self, held: ReaderRows, new: ReaderRows) -> ReaderRows:
-        """Both, one after the other; held rows are not copied while there is room behind them."""
-        used, end = len(held.rows), len(held.rows) + len(new.rows)
-        if end > len(self._room) or held.rows.base is not self._room:
-            self._room = np.empty((max(end, used * 3 // 2), self.reader.dim), np.int8)
-            self._room[:used] = held.rows
-        self._room[used:end] = new.rows
-        return ReaderRows(
-            np.concatenate([held.editions, new.editions]),
-            np.concatenate([held.starts, used + new.starts[1:]]),
-            np.concatenate([held.alive, new.alive]),
-            self._room[:end],
-            np.concatenate([held.sizes, new.sizes]),
-            np.concatenate([held.labels, new.labels]),
+        return ReaderSegment(
+            np.array([item.edition for item in items], np.int64),
+            ends_of(np.bincount(np.array(owners, np.int64)[said], minlength=len(items))),
+            np.ones(len(items), np.bool_),
+            rows,
+            sizes,
+            np.array(labels, np.int32)[said],
         )
-
-    def _move(self, held: ReaderRows) -> None:
-        """Hold rows that lie somewhere else; the former ones are let go."""
-        self._held, self._room = held, held.rows
 
     def _encode_query(self, query: str) -> Steps:
         steps, sizes = quantise(self.reader.encode([query]))
         return steps[0].astype(np.int16), float(sizes[0])
-
-    def _scores(self, held: ReaderRows, query: str, places: Ids) -> Scores:
-        """The score of the best row of the item at each place."""
-        steps, size = self._steps(query)
-        scores = np.zeros(len(places), np.float32)
-        if size and len(places):
-            (load_compiled() or score_rows)(held.rows, held.sizes, held.starts, places, steps, scores)
-            scores *= np.float32(size)
-        return scores
-
-
-def _empty(dim: int) -> ReaderRows:
-    nothing = np.empty(0, np.int64)
-    rows = np.empty((0, dim), np.int8)
-    return ReaderRows(
-        nothing,
-        np.zeros(1, np.int64),
-        np.empty(0, np.bool_),
-        rows,
-        np.empty(0, np.float32),
-        np.empty(0, np.int32),
-    )
 
 
 def quantise(vectors: Vectors) -> tuple[Int8[np.ndarray, "b d"], Float32[np.ndarray, " b"]]:
@@ -266,33 +172,3 @@ def quantise(vectors: Vectors) -> tuple[Int8[np.ndarray, "b d"], Float32[np.ndar
     sizes = np.abs(vectors).max(axis=1, initial=0.0) / np.float32(MOST)
     steps = np.divide(vectors, sizes[:, None], out=np.zeros_like(vectors), where=sizes[:, None] > 0)
     return np.rint(steps).astype(np.int8), sizes
-
-
-@cache
-def load_compiled() -> ScoreRows | None:
-    """The scores of many rows in a small part of the time, where numba is installed."""
-    if find_spec("numba") is None:
-        return None
-    return import_module("index.texts.numba_reading").score_rows  # type: ignore[no-any-return]
-
-
-def score_rows(
-    rows: Int8[np.ndarray, "r d"],
-    sizes: Float32[np.ndarray, " r"],
-    starts: Int64[np.ndarray, " s"],
-    places: Int64[np.ndarray, " p"],
-    query: Int16[np.ndarray, " d"],
-    scores: Float32[np.ndarray, " p"],
-) -> None:
-    """Write the best product of the query with the rows of each item, in plain numpy."""
-    exact = np.float32 if rows.shape[1] <= EXACT_DIM else np.float64
-    asked = query.astype(exact)
-    for first in range(0, len(places), PIECE):
-        some = places[first : first + PIECE]
-        counts = starts[some + 1] - starts[some]
-        ends = np.cumsum(counts)
-        chosen = np.repeat(starts[some] - ends + counts, counts) + np.arange(ends[-1])
-        products = (rows[chosen].astype(exact) @ asked).astype(np.float32) * sizes[chosen]
-        full = counts > 0
-        if full.any():
-            scores[first : first + PIECE][full] = np.maximum.reduceat(products, (ends - counts)[full])

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.texts import readers
 from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
 from index.texts.readers import ReaderIndex, quantise
 from multifold.bundle.text_reader import TextReader, open_text_reader
@@ -25,10 +24,8 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> TextReader:
     return open_text_reader(reading.write_table_reader(tmp_path_factory.mktemp("readers") / "table"))
 
 
-@pytest.fixture(params=["compiled", "plain"])
-def index(reader: TextReader, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> ReaderIndex:
-    if request.param == "plain":
-        monkeypatch.setattr(readers, "load_compiled", lambda: None)
+@pytest.fixture
+def index(reader: TextReader) -> ReaderIndex:
     return ReaderIndex(reader)
 
 
@@ -137,7 +134,7 @@ def test_ties_go_to_the_smaller_edition(index: ReaderIndex) -> None:
 def test_an_edition_is_added_once_or_nothing_is(index: ReaderIndex) -> None:
     index.add(some_items(5))
     for again in ([*some_items(3, first=5), *some_items(1, first=2)], [*some_items(1, first=9)] * 2):
-        with pytest.raises(TextIndexError, match="already there"):
+        with pytest.raises(TextIndexError, match="stands twice"):
             index.add(again)
     check(index, some_items(5))
 
@@ -181,18 +178,6 @@ def test_any_order_of_changes_ends_at_the_same_answers(
     check(index, [held[edition] for edition in sorted(held)])
 
 
-def test_compiled_and_plain_scores_are_the_same_bits(
-    reader: TextReader, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = ReaderIndex(reader)
-    index.add(some_items(400))
-    index.remove(range(50))
-    compiled = {query: index.scores(query, np.arange(400)) for query in QUERIES}
-    monkeypatch.setattr(readers, "load_compiled", lambda: None)
-    monkeypatch.setattr(readers, "PIECE", 37)
-    assert all(np.array_equal(index.scores(query, np.arange(400)), one) for query, one in compiled.items())
-
-
 def test_a_damaged_or_foreign_save_is_refused_and_changes_nothing(index: ReaderIndex, tmp_path: Path) -> None:
     items = some_items(30)
     index.add(items)
@@ -201,11 +186,11 @@ def test_a_damaged_or_foreign_save_is_refused_and_changes_nothing(index: ReaderI
         other = open_text_reader(reading.write_table_reader(tmp_path / "other", embeddings=vectors))
         with pytest.raises(TextIndexError, match="of another text reader"):
             ReaderIndex(other).load(tmp_path / "saved")
-    path = tmp_path / "saved" / readers.ROWS_FILE
+    path = tmp_path / "saved" / "segment-rows.npy"
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 1
     path.write_bytes(data)
-    for name, message in (("saved", "is damaged"), ("none", "is no index of readings")):
+    for name, message in (("saved", "is damaged"), ("none", "is no index of texts")):
         with pytest.raises(TextIndexError, match=message):
             index.load(tmp_path / name)
     check(index, items)

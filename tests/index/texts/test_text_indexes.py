@@ -151,7 +151,7 @@ def test_a_damaged_save_is_built_again(saved: Path, monkeypatch: pytest.MonkeyPa
     if damage == "current":
         (saved / "texts" / "current.json").write_text("{", "utf-8")
     elif damage == "array":
-        (folder / "words" / "segment-tokens.npy").write_bytes(b"\x93NUMPY")
+        (folder / "words" / "segment-texts.npy").write_bytes(b"\x93NUMPY")
     else:
         (folder / "words" / "contents.json").unlink()
     built = builds(monkeypatch)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.texts.word_arrays import Vocabulary
+from index.texts.vocabulary import Vocabulary
 from index.texts.words import WordIndex
 from tests.index.texts.word_items import found, ids, index_of, item
 
@@ -45,7 +45,7 @@ def test_words_are_found_by_how_they_begin_new_or_packed(added: list[tuple[str, 
         if pack:
             vocabulary.pack(all_new=True)
         every = dict.fromkeys(one for one, _ in added[: place + 1])
-        wanted = {(one, vocabulary.get(one)) for one in every if one.startswith(prefix)}
+        wanted = {vocabulary.get(one) for one in every if one.startswith(prefix)}
         found = list(vocabulary.beginning_with(prefix))
         assert set(found) == wanted
         assert len(found) == len(wanted)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from index.texts import word_kernels, words
+from index.texts import questions, segments, words
 from index.texts.analysis import Analyzer, chunks
 from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
-from index.texts.word_arrays import LENGTH, WEIGHTS
-from index.texts.word_kernels import BEST, BLOCK, K, kernels
+from index.texts.kernels import BEST, K
+from index.texts.word_segments import LENGTH, WEIGHTS
 from index.texts.words import WordIndex
 from tests.index.texts.word_items import found, ids, index_of, item
 
@@ -24,7 +24,7 @@ ANALYZER = Analyzer()
 
 
 class PlainIndex:
-    """BM25F and the best text, as word_kernels.py says them."""
+    """BM25F and the best text, as kernels.py says them."""
 
     def __init__(self, items: Sequence[ItemTexts]) -> None:
         self.items = {one.edition: list(self._texts(one)) for one in items}
@@ -89,7 +89,7 @@ STEPS = st.lists(st.tuples(st.lists(st.integers(1, 20), max_size=3), st.lists(IT
 EVERY = ItemTexts(0, "x", None, WORDS)  # so that no word is looked for by another one
 
 
-@pytest.mark.parametrize("small", [0, words.SMALL])
+@pytest.mark.parametrize("small", [0, segments.SMALL])
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS, query=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
 def test_it_ranks_like_plain_bm25f(
@@ -97,7 +97,7 @@ def test_it_ranks_like_plain_bm25f(
 ) -> None:
     index, alive, last = index_of(EVERY), {0: EVERY}, 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(words, "SMALL", small)
+        patch.setattr(segments, "SMALL", small)
         for removed, added in steps:
             new = [
                 ItemTexts(last + n, name, path, tuple(captions), tuple(values))
@@ -138,7 +138,7 @@ def test_numbers_worked_out_by_hand() -> None:
 
 
 def test_many_items_and_their_ties() -> None:
-    count = 2 * BLOCK + 17
+    count = 8_209
     index = index_of(*(item(n, "thing", "a lamp" if n % 3 else "a lamp, a green lamp") for n in range(count)))
     assert found(index, "lamp", 4) == [0, 3, 6, 9]
     assert found(index, "green", count) == list(range(0, count, 3))
@@ -338,27 +338,8 @@ def test_questions_run_beside_changes() -> None:
     assert (wrong, index.count()) == ([], 300)
 
 
-def test_without_numba_the_answers_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    items = [item(n, f"part{n % 7}", f"a red lamp {n % 5}", "a blue lamp") for n in range(60)]
-    queries = ("red lamp 3", "part4", '"blue lamp" 2', "lamp")
-    compiled = index_of(*items)
-    wanted = [compiled.rank(query, 40) for query in queries]
-    kernels.cache_clear()
-    with monkeypatch.context() as patch:
-        patch.setattr(word_kernels, "find_spec", lambda _: None)
-        plain = index_of(*items)
-        for query, (editions, scores) in zip(queries, wanted, strict=True):
-            ranked, same = plain.rank(query, 40)
-            assert ranked.tolist() == editions.tolist()
-            assert same == pytest.approx(scores, rel=1e-6)
-            assert plain.scores(query, editions) == pytest.approx(scores, rel=1e-6)
-        assert plain.having_all(["red", "part3"], 9) == compiled.having_all(["red", "part3"], 9)
-        assert kernels() is word_kernels
-    kernels.cache_clear()
-
-
 def test_common_words_are_left_out_of_what_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "RARE", 8)
+    monkeypatch.setattr(questions, "RARE", 8)
     monkeypatch.setattr(words, "FEW", 0)
     index = WordIndex()
     index.add(

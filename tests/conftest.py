@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import pytest
@@ -29,7 +30,24 @@ LONGEST = (
     "tests/index/test_cells.py",
 )
 TEST_SECONDS, SLOW_TEST_SECONDS = 600, 3600  # no test waits longer, whatever it waits for
-CHECKED_SECONDS = 1.0  # of a test's processor time in which the shapes of arrays are checked at every call
+# Shapes of arrays are checked at every call, but not where whole services and collections run: they repeat
+# calls that tests of the modules check, and checking takes longer than the calls.
+UNCHECKED = (
+    "tests/app",
+    "tests/benches",
+    "tests/docker",
+    "tests/drills",
+    "tests/examples",
+    "tests/index/test_bitmaps.py",
+    "tests/index/test_cells.py",
+    "tests/index/test_command.py",
+    "tests/index/test_evidence.py",
+    "tests/index/test_evidence_judgements.py",
+    "tests/index/test_examples.py",
+    "tests/index/test_lexical.py",
+    "tests/index/test_recall.py",
+    "tests/index/test_shape_ranking.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,31 +58,34 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Interrupt a test that takes too long where it waits, and check shapes while it is young: later calls
-    repeat earlier ones, and checking them takes longer than the calls.
-    """
+    """Interrupt a test that takes too long where it waits, and check the shapes of arrays if it is to."""
+    former_checks = config.jaxtyping_disable
+    config.update("jaxtyping_disable", former_checks or item.nodeid.startswith(UNCHECKED))
+    try:
+        with interrupted(item):
+            return (yield)
+    finally:
+        config.update("jaxtyping_disable", former_checks)
+
+
+@contextmanager
+def interrupted(item: pytest.Item) -> Iterator[None]:
+    """A test that takes too long ends with an error."""
     if threading.current_thread() is not threading.main_thread():
-        return (yield)
+        yield
+        return
     seconds = SLOW_TEST_SECONDS if item.get_closest_marker("slow") else TEST_SECONDS
 
     def interrupt(_signal: int, _frame: FrameType | None) -> None:
         raise TimeoutError(f"{item.nodeid} took longer than {seconds} s; it waits where this was raised")
 
-    def leave_unchecked(_signal: int, _frame: FrameType | None) -> None:
-        config.update("jaxtyping_disable", True)
-
-    unchecked = config.jaxtyping_disable
-    former = signal.signal(signal.SIGALRM, interrupt), signal.signal(signal.SIGVTALRM, leave_unchecked)
+    former = signal.signal(signal.SIGALRM, interrupt)
     signal.alarm(seconds)
-    signal.setitimer(signal.ITIMER_VIRTUAL, CHECKED_SECONDS)
     try:
-        return (yield)
+        yield
     finally:
         signal.alarm(0)
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGALRM, former[0])
-        signal.signal(signal.SIGVTALRM, former[1])
-        config.update("jaxtyping_disable", unchecked)
+        signal.signal(signal.SIGALRM, former)
 
 
 @pytest.fixture(scope="session")

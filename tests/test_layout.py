@@ -47,22 +47,15 @@ LATE_IMPORTS: set[str] = {
     "multifold.bundle.bundle → multifold.bundle.point_groups",
     "multifold.bundle.encoder → multifold.bundle.point_groups",
     "training.commands.data → training.data.furniture.dataset",
-    "training.commands.eval → training.evaluate.evaluation",
-    "training.commands.export → training.export.measured_export",
-    "training.commands.export → training.export.openshape",
     "training.commands.features → training.data.extraction.cluster",
     "training.commands.features → training.data.extraction.extract",
-    "training.commands.improve → training.export.improved_bundle",
-    "training.commands.train → training.distributed",
-    "training.commands.train → training.loop",
-    "training.commands.train → training.recipes.library",
-    "training.commands.traverse → training.evaluate.traversal",
     "training.evaluate.classification → training.evaluate.linear_probe",
     "training.evaluate.classification → training.retrieval.encoder",
     "training.evaluate.explanation → training.evaluate.grad_cam",
     "training.evaluate.subject → training.checkpoint",
     "training.evaluate.subject → training.prepare",
     "training.evaluate.subject → training.retrieval.encoder",
+    "training.evaluate.subject → training.towers",
 }
 SLOW_COMMANDS = {"index.commands.index"}
 CIRCLES: set[str] = {
@@ -88,18 +81,6 @@ PACKED_ARGUMENTS: set[str] = {
     "renderers.sandbox → RenderedMesh",
     "renderers.sandbox → SampledMesh",
     "renderers.worker → _may_open",
-    "training.batches → TrainingBatch",
-    "training.data.extraction.parts → draw",
-    "training.data.furniture.modeling.joinery → fronts",
-    "training.data.word_table → _solve",
-    "training.evaluate.examples → similarities",
-    "training.export.beside → record",
-    "training.export.open_weights → _recipe",
-    "training.export.variants → record",
-    "training.improvement → ImprovementOutcome",
-    "training.objective → encode_batch",
-    "training.towers.heads → embed",
-    "training.towers.heads → embed_each",
 }
 
 

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -142,12 +142,12 @@ class BatchStream(Iterator[TrainingBatch]):
         tokens = groups.tokens[np.concatenate(rows)[text_share]]
         seen, seen_items, read, read_items = map(torch.from_numpy, (pixels, view_items, tokens, text_items))
         maps = None if maps is None else maps[view_share]
+        batch = TrainingBatch(seen, seen_items, read, read_items, maps)
         if groups.points is None:
-            return TrainingBatch(seen, seen_items, read, read_items, maps)
+            return batch
         taken = some_groups(groups.points[items], train.groups, rng)
         sampled = spun_points(taken, groups.directions, train.augment.spin, rng)
-        points = torch.from_numpy(sampled), torch.from_numpy(items)
-        return TrainingBatch(seen, seen_items, read, read_items, maps, *points)
+        return replace(batch, points=torch.from_numpy(sampled), point_items=torch.from_numpy(items))
 
     def _captions(self, item: int) -> Int64[np.ndarray, " _"]:
         rows, judged = np.arange(*self.groups.captions[item]), self.groups.judged.get(item)

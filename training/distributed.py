@@ -51,6 +51,11 @@ class ProcessRank:
     def is_first(self) -> bool:
         return self.rank == 0
 
+    def say(self, sentence: str) -> None:
+        """Print it once, by the first rank."""
+        if self.is_first:
+            print(sentence)
+
 
 SINGLE_PROCESS = ProcessRank()
 

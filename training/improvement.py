@@ -11,7 +11,7 @@ from multifold import manifest
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.types import Features
-from training import checkpoint, loop, prepare
+from training import checkpoint, loop, prepare, rules
 from training.checkpoint import Checkpoint
 from training.data import feedback
 from training.data.views import ItemViews
@@ -117,6 +117,7 @@ def improve(
     items = prepare.entries(recipe, cache, TRAIN)
     count = min(recipe.train.items, len(items))
     recipe = recipe.model_copy(update={"train": recipe.train.model_copy(update={"items": count})})
+    rules.check_recipe(recipe)
     tokenizer = checkpoint.starting_tokenizer(recipe, ())
     groups = prepare.groups(recipe, items, tokenizer, cache)
     steps, judged = recipe.train.steps, _count_judged(items)
@@ -127,7 +128,8 @@ def improve(
     new = Checkpoint(old.recipe.model_copy(update=update), old.tokenizer, trained.model)
     path = out / "improved.pt"
     checkpoint.save_checkpoint(path, new)
-    return ImprovementOutcome(new, path, *compare_encoders(lesson, new, old, cache))
+    gain, rest, judged_hits = compare_encoders(lesson, new, old, cache)
+    return ImprovementOutcome(new, path, gain, rest, judged_hits)
 
 
 def blend(new: Checkpoint, old: Checkpoint, mix: float) -> None:

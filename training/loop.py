@@ -13,59 +13,20 @@ from torch import nn
 
 from multifold.durable import remove_temporary_files
 from multifold.errors import MultifoldError
-from training import checkpoint, prepare, towers, validation
+from training import checkpoint, validation
 from training.batches import TrainingBatch, TrainingItems
 from training.distributed import SINGLE_PROCESS, ProcessRank
-from training.recipes.schema import Recipe, with_steps_for
+from training.recipes.schema import Recipe
 from training.run import TrainingRun
 from training.run_log import METRICS, RunLog
 from training.towers.tokenizers import TrainedTokenizer
 from training.validation import ValidationSet
 
 LAST, BEST, DONE = "last.pt", "best.pt", "checkpoint.pt"
-PROBLEMS = "problems.txt"
 
 
 class DivergedError(MultifoldError):
     """The loss is no number any more."""
-
-
-def train_recipe(
-    recipe: Recipe,
-    out: Path,
-    cache: Path,
-    resume: bool,
-    device: str,
-    ranks: ProcessRank,
-    strict: bool = False,
-) -> Path:
-    """Prepare the data and train; the path of the checkpoint. Items that cannot be seen are left out."""
-    with ranks.first_alone():
-        if ranks.is_first and not resume and recipe.train.start is None:
-            towers.fetch_weights(recipe)
-        seen = prepare.training_set(recipe, cache, strict, out / PROBLEMS if ranks.is_first else None)
-        items = seen.entries
-        recipe = with_steps_for(recipe, len(items))
-        texts = [text for entry in items for text in entry.texts]
-        stored = checkpoint.read_checkpoint(out / LAST) if resume else None
-        tokenizer = checkpoint.starting_tokenizer(recipe, texts) if stored is None else stored.tokenizer
-        if ranks.is_first:
-            print(f"{recipe.name}: {len(items)} items, {len(texts)} texts to learn from")
-        groups = prepare.groups(recipe, items, tokenizer, cache, seen.views)
-        held_out = validation.load_validation_set(recipe, tokenizer, cache) if ranks.is_first else None
-    if groups.cut and ranks.is_first:
-        context = prepare.text_spec(recipe, tokenizer).context
-        print(f"{groups.cut} texts are longer than [text] context = {context} tokens, and are cut there")
-    if recipe.train.steps <= recipe.train.warmup and ranks.is_first:
-        print(f"the warm-up takes all of the {recipe.train.steps} steps: the full rate is never reached")
-    if ranks.is_first:
-        steps = recipe.train.steps - (0 if stored is None or stored.run is None else stored.run["step"])
-        shared = f", shared by {ranks.count} processes" if ranks.count > 1 else ""
-        print(f"training for {steps} steps of {recipe.train.items} items on {device}{shared}")
-    path = train(recipe, groups, tokenizer, out, held_out, resume, device, ranks)
-    if seen.problems and ranks.is_first:
-        print(f"left out {len(seen.problems)} items that cannot be seen, named in {out / PROBLEMS}")
-    return path
 
 
 def train(
@@ -109,8 +70,8 @@ def train(
             if run.step % recipe.train.save_every == 0:
                 run.save(out / LAST)
     path = _finish(run, out)
-    if held_out is not None and ranks.is_first:
-        print(validation.outcome(out / METRICS, held_out.chooses, len(held_out.captions)))
+    if held_out is not None:
+        ranks.say(validation.outcome(out / METRICS, held_out.chooses, len(held_out.captions)))
     return path
 
 

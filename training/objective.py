@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import relu
 
-from multifold.errors import MultifoldError
 from training import losses
 from training.batches import TrainingBatch
 from training.distributed import SINGLE_PROCESS, ProcessRank
@@ -51,23 +51,27 @@ class Objective:
     """The loss of a step, or this rank's part of it; holds the teacher and the memory."""
 
     def __init__(self, recipe: Recipe, model: TwoTowerModel, ranks: ProcessRank = SINGLE_PROCESS) -> None:
-        _check(recipe, model.geometry)
         self.recipe, self.ranks = recipe, ranks
         self.loss = losses.build(recipe.loss.name, **recipe.loss.params)
-        if self.loss.target == "swapped" and (recipe.loss.block or ranks.count > 1):
-            raise MultifoldError(f"{recipe.loss.name} needs the whole matrix: one process, and block = 0")
         self.teacher = Teacher(model, recipe.teacher) if self.loss.target == "teacher" else None
         self.memory = FeatureMemory(recipe.loss.memory) if recipe.loss.memory else None
 
     def __call__(self, model: TwoTowerModel, batch: TrainingBatch, progress: float) -> Float[Tensor, ""]:
         """The weighted sum of all terms of the recipe; `progress` is the share of the training done."""
         options, train = self.recipe.loss, self.recipe.train
-        how = train.text_parts, train.chunk, self.ranks, options.sees
-        student = encode_batch(model, batch, *how)
+        encode = partial(
+            encode_batch,
+            batch=batch,
+            text_parts=train.text_parts,
+            chunk=train.chunk,
+            ranks=self.ranks,
+            sees=options.sees,
+        )
+        student = encode(model)
         taught = None
         if self.teacher is not None:
             with self.teacher.teaching() as teacher:
-                taught = encode_batch(teacher, batch, *how)
+                taught = encode(teacher)
         compare = BatchComparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
         past = None if self.memory is None else self.memory.past
         if past is None:
@@ -179,24 +183,3 @@ def _with_points(sides: BatchFeatures, texts: bool) -> BatchFeatures:
 
 def _pair(sides: BatchFeatures, logits: Logits) -> FeaturePair:
     return FeaturePair(sides.images.features, sides.texts.features, logits)
-
-
-def _check(recipe: Recipe, geometry: Geometry) -> None:
-    options = recipe.loss
-    if not (options.sees or options.text_points):
-        raise MultifoldError("[loss] compares nothing: weigh text_image, agg_image, agg_text or agg_both")
-    if (recipe.points is None) == bool(options.text_points or options.views_points):
-        raise MultifoldError("[points] and the weights text_points, image_points of [loss] need each other")
-    others = (
-        options.agg_image,
-        options.agg_text,
-        options.agg_both,
-        options.text_points,
-        options.views_points,
-    )
-    if options.memory and (any(others) or options.block):
-        raise MultifoldError("a memory goes with text_image alone, undivided: set agg_image = 0, block = 0")
-    if options.entailment.weight and not options.sees:
-        raise MultifoldError("entailment is between captions and views, and [loss] compares no views")
-    if options.entailment.weight and not isinstance(geometry, EntailmentGeometry):
-        raise MultifoldError(f"entailment needs a geometry with cones, and {geometry.name} has none")

@@ -9,8 +9,7 @@ import numpy as np
 from multifold import manifest
 from multifold.bundle.bundle import ViewSpec
 from multifold.bundle.point_groups import PointSpec
-from multifold.bundle.preprocess import ImageSpec
-from multifold.bundle.tokenizer import TextSpec, Tokenizer
+from multifold.bundle.tokenizer import Tokenizer
 from multifold.errors import MultifoldError
 from multifold.machine import cores
 from multifold.manifest import ManifestEntry
@@ -46,7 +45,7 @@ def entries(recipe: Recipe, cache: Path, split: str) -> list[ManifestEntry]:
 
 def held_out(recipe: Recipe, cache: Path, split: str, most: int) -> tuple[list[ManifestEntry], ItemViews]:
     items = entries(recipe, cache, split)[:most]
-    seen = visible_items(items, view_spec(recipe), image_spec(recipe), cache)
+    seen = visible_items(items, view_spec(recipe), towers.image_spec(recipe.image), cache)
     for problem in seen.problems.values():
         print(f"left out of {split}: {problem}")
     return [*seen.entries], np.asarray(seen.views)
@@ -55,7 +54,7 @@ def held_out(recipe: Recipe, cache: Path, split: str, most: int) -> tuple[list[M
 def training_set(recipe: Recipe, cache: Path, strict: bool, problems: Path | None) -> VisibleItems:
     """The items to learn from; the others are named in a file, and refused if they are many or `strict`."""
     items = entries(recipe, cache, recipe.data.train_split)
-    seen = training_items(items, view_spec(recipe), image_spec(recipe), cache)
+    seen = training_items(items, view_spec(recipe), towers.image_spec(recipe.image), cache)
     if count := len(seen.problems):
         first = next(iter(seen.problems.values()))
         if strict or count > MOST_BROKEN * len(items):
@@ -66,11 +65,11 @@ def training_set(recipe: Recipe, cache: Path, strict: bool, problems: Path | Non
 
 
 def views(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> ItemViews:
-    return load_views(items, view_spec(recipe), image_spec(recipe), cache)
+    return load_views(items, view_spec(recipe), towers.image_spec(recipe.image), cache)
 
 
 def reader(recipe: Recipe, tokenizer: TrainedTokenizer) -> Tokenizer:
-    return Tokenizer(tokenizer.definition, text_spec(recipe, tokenizer))
+    return Tokenizer(tokenizer.definition, towers.text_spec(recipe.text, tokenizer))
 
 
 def groups(
@@ -87,7 +86,7 @@ def groups(
     ids = [entry.id for entry in items]
     texts = tokens([text for entry in items for text in entry.texts])
     if views is None:
-        views = training_items(items, view_spec(recipe), image_spec(recipe), cache).all_views()
+        views = training_items(items, view_spec(recipe), towers.image_spec(recipe.image), cache).all_views()
     extra: dict[str, Any] = {"cut": sum(texts.cut)}
     if (spec := points_of(recipe)) is not None:
         extra |= {"points": points(recipe, items, cache), "directions": spec.directions}
@@ -112,14 +111,6 @@ def points(recipe: Recipe, items: Sequence[ManifestEntry], cache: Path) -> ItemP
 def points_of(recipe: Recipe) -> PointSpec | None:
     """How a recipe with a point tower wants meshes sampled and their points grouped."""
     return None if recipe.points is None else towers.point_spec(recipe.points)
-
-
-def image_spec(recipe: Recipe) -> ImageSpec:
-    return towers.image_spec(recipe.image)
-
-
-def text_spec(recipe: Recipe, tokenizer: TrainedTokenizer) -> TextSpec:
-    return towers.text_spec(recipe.text, tokenizer)
 
 
 def view_spec(recipe: Recipe) -> ViewSpec:

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from multifold.errors import MultifoldError
-from training import checkpoint, stored
+from training import checkpoint, frozen, rules
 from training.batches import BatchStream, TrainingItems
 from training.checkpoint import Checkpoint
 from training.distributed import SINGLE_PROCESS, ProcessRank
@@ -34,21 +34,17 @@ class TrainingRun:
         fresh: bool = True,
         ranks: ProcessRank = SINGLE_PROCESS,
     ) -> None:
-        if (items := recipe.train.items) < ranks.count:
-            raise MultifoldError(f"a step of {items} items cannot be shared by {ranks.count} processes")
-        if ranks.count > 1 and recipe.points is not None:
-            raise MultifoldError("[points] is trained by one process")
         torch.manual_seed(recipe.train.seed)
         self.recipe, self.tokenizer, self.data = recipe, tokenizer, groups.fingerprint()
         self.draws = torch.Generator().manual_seed(recipe.train.seed)
         begin = checkpoint.starting_model if fresh else partial(build_model, pretrained=False)
         self.model = begin(recipe, tokenizer.vocabulary).to(device)
-        _check_chunks(self.model, recipe.train, ranks)
+        rules.check_model(self.model, recipe.train, ranks.count)
         ranks.agree(self.model)
         self.ranks = ranks
         if fresh:
-            groups = stored.read_once(self.model, groups, recipe)
-        self.learning = stored.after_towers(self.model, recipe)  # what the steps run through
+            groups = frozen.encode_frozen(self.model, groups, recipe)
+        self.learning = frozen.without_frozen(self.model, recipe)  # what the steps run through
         self.objective = Objective(recipe, self.learning, ranks)
         self.optimizer = make_optimizer(self.model, recipe.train)
         rate = partial(learning_rate, train=recipe.train)
@@ -97,7 +93,7 @@ class TrainingRun:
         if content.run["data"] != self.data:
             raise MultifoldError(f"{path} has learned from other items or captions; begin in a new folder")
         self.model.load_state_dict(content.weights)
-        self.batches.groups = stored.read_once(self.model, self.batches.groups, self.recipe)
+        self.batches.groups = frozen.encode_frozen(self.model, self.batches.groups, self.recipe)
         state = content.run
         self.step, self.seconds, self.best = state["step"], state["seconds"], state["best"]
         self.batches.restore(state["batches"])
@@ -135,11 +131,3 @@ def parameter_groups(model: nn.Module, train: TrainSection) -> list[dict[str, ob
     matrices = [p for n, p in model.named_parameters() if p.ndim >= 2 and "positions" not in n]
     others = [p for n, p in model.named_parameters() if p.ndim < 2 or "positions" in n]
     return [{"params": matrices, "weight_decay": train.weight_decay}, {"params": others, "weight_decay": 0.0}]
-
-
-def _check_chunks(model: nn.Module, train: TrainSection, ranks: ProcessRank) -> None:
-    learning = (part for part in model.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm))
-    if (train.chunk or ranks.count > 1) and any(part.training for part in learning):
-        shared, instead = ("chunks", ", or chunk = 0") if train.chunk else ("several processes", "")
-        exact = f"{shared} are exact without BatchNorm only"
-        raise MultifoldError(f"{exact}: set still = true in [image]{instead}")

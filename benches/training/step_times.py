@@ -105,7 +105,7 @@ def noise_run(recipe: Recipe, device: str) -> TrainingRun:
 
 def noise_items(recipe: Recipe) -> TrainingItems:
     """Twice as many items as a step takes, with views of noise and captions of up to all words."""
-    rng, size = np.random.default_rng(0), prepare.image_spec(recipe).size
+    rng, size = np.random.default_rng(0), towers.image_spec(recipe.image).size
     count, captions = 2 * recipe.train.items, 5
     words = SENTENCE.split()
     texts = [" ".join(rng.permutation(words)[: rng.integers(5, len(words))]) for _ in range(count * captions)]

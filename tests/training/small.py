@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from multifold.bundle.tokenizer import Tokenizer
-from training import prepare
 from training.batches import TrainingItems
 from training.recipes.schema import Recipe, parse_recipe
+from training.towers import text_spec
 from training.towers.tokenizers import TrainedTokenizer, train_definition
 from training.validation import ValidationSet
 
@@ -56,7 +56,7 @@ def groups(wanted: Recipe) -> tuple[TrainingItems, TrainedTokenizer]:
     """The pictures as the loop wants them."""
     views, captions = pictures()
     trained = tokenizer(captions)
-    tokenize = Tokenizer(trained.definition, prepare.text_spec(wanted, trained))
+    tokenize = Tokenizer(trained.definition, text_spec(wanted.text, trained))
     rows = [(3 * i, 3 * i + 3) for i in range(len(captions))]
     return TrainingItems(views, tokenize([text for texts in captions for text in texts]).ids, rows), trained
 
@@ -67,5 +67,5 @@ def held_out(wanted: Recipe) -> ValidationSet | None:
         return None
     views, captions = pictures()
     trained = tokenizer(captions)
-    reader = Tokenizer(trained.definition, prepare.text_spec(wanted, trained))
+    reader = Tokenizer(trained.definition, text_spec(wanted.text, trained))
     return ValidationSet(views[::4], captions[::4], reader)

@@ -6,17 +6,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
 
-from multifold import durable, manifest
+from multifold import durable
 from multifold.errors import MultifoldError
-from multifold.manifest import ManifestEntry
 from tests.training import small
 from training import checkpoint, loop
 from training.batches import TrainingBatch
-from training.distributed import SINGLE_PROCESS
 from training.objective import Objective
-from training.recipes.schema import Recipe, parse_recipe
 from training.towers import TwoTowerModel
 
 
@@ -83,36 +79,6 @@ def test_a_gradient_that_is_no_number_never_reaches_the_weights(
 def test_more_items_a_step_than_there_are_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(MultifoldError, match="a step takes 17 items, and there are 16; set items = 16"):
         train(tmp_path / "run", items=17)
-
-
-def test_bad_files_are_left_out_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def write_set(bad: int) -> Recipe:
-        for number in range(20):
-            Image.new("RGB", (40, 32), (10 * number, 0, 0)).save(tmp_path / f"{number}.png")
-        for number in range(bad):
-            (tmp_path / f"{number}.png").write_bytes(b"no picture")
-        paths = {f"item {n}": tmp_path / f"{n}.png" for n in range(20)}
-        entries = [ManifestEntry(n, images=(p,), texts=(f"a {n}",), split="train") for n, p in paths.items()]
-        manifest.write(tmp_path / "set.jsonl", entries)
-        raw = small.recipe(steps=1).model_dump()
-        raw["text"]["context"] = 4
-        return parse_recipe(raw | {"data": {"manifest": str(tmp_path / "set.jsonl")}}, "test")
-
-    def train(wanted: Recipe, strict: bool = False) -> None:
-        (tmp_path / "run").mkdir(exist_ok=True)
-        loop.train_recipe(wanted, tmp_path / "run", tmp_path / "cache", False, "cpu", SINGLE_PROCESS, strict)
-
-    train(write_set(2))
-    told, progress = capsys.readouterr()
-    assert "run: " in progress  # which run it is, not only by which recipe
-    assert "18 items, 18 texts to learn from" in told
-    assert "18 texts are longer than [text] context = 4 tokens, and are cut there" in told
-    assert "left out 2 items that cannot be seen" in told
-    named = (tmp_path / "run" / "problems.txt").read_text(encoding="utf-8").splitlines()
-    assert [Path(line.split(":")[0]).name for line in named] == ["0.png", "1.png"]
-    for bad, strict in ((3, False), (1, True)):
-        with pytest.raises(MultifoldError, match=f"{bad} of 20 items cannot be seen. The first: .*0.png"):
-            train(write_set(bad), strict)
 
 
 def test_a_checkpoint_holds_what_it_was_given(tmp_path: Path) -> None:

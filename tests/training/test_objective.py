@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-from multifold.errors import MultifoldError
 from tests.training import small
 from training import losses
 from training.batches import BatchStream, TrainingBatch
@@ -154,17 +153,3 @@ def test_entailment_is_added_with_its_weight_and_moving_k() -> None:
     moving = recipe(geometry=geometry, loss={"entailment": {**narrow, "k_end": 0.1}})
     assert step(moving, progress=0.0) == pytest.approx(strict, rel=1e-6)
     assert step(moving, progress=1.0) < strict
-
-
-@pytest.mark.parametrize(
-    ("sections", "message"),
-    [
-        ({"loss": {"agg_image": 0.0}}, "compares nothing"),
-        ({"loss": {"name": "mfh", "memory": 8}}, "memory goes with text_image alone"),
-        ({"loss": {"entailment": {"weight": 0.1}}}, "clip has none"),
-        ({"loss": {"name": "mhf"}}, "no loss 'mhf'"),
-    ],
-)
-def test_what_cannot_be_done_is_refused(sections: dict[str, Any], message: str) -> None:
-    with pytest.raises(MultifoldError, match=message):
-        started(recipe(**sections))

@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from multifold.bundle.point_groups import PointSpec, group_points
-from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from renderers.mesh.load import load_model
 from renderers.points import sample_points
@@ -156,23 +155,6 @@ def test_chunks_of_points_give_the_same_features() -> None:
     assert whole is not None
     assert parts is not None
     assert torch.allclose(whole.features, parts.features, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("loss", "points", "said"),
-    [
-        ({"text_points": 1.0}, False, "need each other"),
-        ({"agg_image": 1.0}, True, "need each other"),
-        ({"agg_image": 0.0}, True, "compares nothing"),
-        ({"agg_image": 0.0, "text_points": 1.0, "memory": 8}, True, "a memory goes with text_image alone"),
-    ],
-)
-def test_sections_that_do_not_fit(loss: dict[str, float], points: bool, said: str) -> None:
-    raw = small.recipe().model_dump(exclude_none=True)
-    raw |= {"loss": loss} | ({"points": POINTS} if points else {})
-    wanted = parse_recipe(raw, "half")
-    with pytest.raises(MultifoldError, match=said):
-        Objective(wanted, build_model(wanted, 300))
 
 
 def test_a_point_tower_has_one_token() -> None:

@@ -12,13 +12,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multifold.errors import MultifoldError
 from tests.training import ranks as work
 from tests.training import small
 from training.batches import BatchStream
 from training.distributed import DistributedRank, ProcessRank, join_processes
-from training.objective import Objective
-from training.run import TrainingRun
 
 HOUSE = Path(__file__).resolve().parents[2]
 CLOSE = 1e-5
@@ -96,19 +93,6 @@ def test_a_batch_is_shared_as_it_would_have_been_drawn() -> None:
         assert torch.equal(parts, getattr(whole, name))
     assert torch.equal(first.view_items, whole.view_items)
     assert torch.equal(second.text_items, whole.text_items)
-
-
-def test_what_cannot_be_shared_is_refused() -> None:
-    recipe = small.recipe(items=2)
-    groups, tokenizer = small.groups(recipe)
-    three = Two(0)
-    three.count = 3
-    with pytest.raises(MultifoldError, match="a step of 2 items cannot be shared by 3 processes"):
-        TrainingRun(recipe, groups, tokenizer, torch.device("cpu"), ranks=three)
-    whole = work.recipes()["clip"]
-    swapped = whole.model_copy(update={"loss": whole.loss.model_copy(update={"name": "robust_xr"})})
-    with pytest.raises(MultifoldError, match="robust_xr needs the whole matrix: one process"):
-        Objective(swapped, TrainingRun(whole, groups, tokenizer, torch.device("cpu")).model, Two(0))
 
 
 def test_without_torchrun_there_is_one_process(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from multifold.bundle.preprocess import CLIP_MEAN
 from tests.training import towers
 from tests.training.towers import CLIP, DIM, RESNET, SIGLIP, SIGLIP_TEXT, VIT, VIT_IMAGE, VIT_TEXT, VOCABULARY
-from training import checkpoint, loop, prepare
+from training import checkpoint, prepare
 from training.checkpoint import Checkpoint
 from training.distributed import SINGLE_PROCESS
 from training.objective import Teacher
@@ -23,6 +23,7 @@ from training.towers import catalogue, image_spec
 from training.towers.base import TowerError
 from training.towers.image import PatchTower, WholeTower
 from training.towers.tokenizers import TrainedTokenizer
+from training.train import RunPlace, train_recipe
 
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
     VIT: (VIT_IMAGE, VIT_TEXT, CLIP),
@@ -269,6 +270,6 @@ def test_weights_are_looked_for_before_anything_is_drawn(
     monkeypatch.setattr(prepare, "training_set", lambda *_: pytest.fail("items are drawn first"))
     recipe = library.load_recipe("finetune-folder", ["data.manifest=none.jsonl"])
     with pytest.raises(TowerError, match="are not here and could not be fetched"):
-        loop.train_recipe(recipe, tmp_path, tmp_path, False, "cpu", SINGLE_PROCESS)
+        train_recipe(recipe, RunPlace(tmp_path, tmp_path, "cpu", SINGLE_PROCESS))
     assert patience == [catalogue.HUB_TIMEOUT]
     assert catalogue.HUB_TIMEOUT < 10

@@ -10,7 +10,7 @@ import torch
 from multifold.bundle.text_reader import TextReaderError, open_text_reader
 from multifold.bundle.tokenizer import Tokenizer
 from tests.training import small
-from training import checkpoint, loop, prepare
+from training import checkpoint, loop
 from training.batches import TrainingItems
 from training.data.word_table import WordTable
 from training.recipes.schema import Recipe, parse_recipe
@@ -72,7 +72,7 @@ def test_words_stay_while_the_tower_learns_and_the_checkpoint_needs_no_reader(
     views, captions = small.pictures()
     trained = tokenizer_for(wanted.text, [])
     texts = [text for some in captions for text in some]
-    tokens = Tokenizer(trained.definition, prepare.text_spec(wanted, trained))(texts).ids
+    tokens = Tokenizer(trained.definition, text_spec(wanted.text, trained))(texts).ids
     groups = TrainingItems(views, tokens, [(3 * i, 3 * i + 3) for i in range(len(captions))])
     begun = build_model(wanted, trained.vocabulary).state_dict()
     (tmp_path / "run").mkdir()

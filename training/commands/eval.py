@@ -9,6 +9,7 @@ The encoder is a bundle, a checkpoint, or a running service that holds the items
 import argparse
 from pathlib import Path
 
+WORK = "training.evaluate.evaluation"
 PROTOCOLS = ("own", "equal-texts", "text2shape-1492", "text2shape-1434", "mxm-image", "flickr30k-1k")
 
 
@@ -25,10 +26,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--probe", action="store_true", help="with --label: linear probe, from train and val")
     parser.add_argument("--calibrate", action="store_true", help="fit the bundle's confidence on these items")
     parser.add_argument("--key", help="API key of the service")
-
-
-def run(args: argparse.Namespace) -> int:
-    from training.evaluate.evaluation import evaluate
-
-    evaluate(args)
-    return 0

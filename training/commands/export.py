@@ -17,9 +17,7 @@ openshape:FILE is a published point encoder. It is added to a copy of a bundle i
 import argparse
 from pathlib import Path
 
-from multifold.bundle.bundle import DESCRIPTION_FILE
-from multifold.errors import MultifoldError, needs_extra
-
+WORK = "training.commands.run_export"
 VARIANTS = ("fp16", "int8")
 
 
@@ -43,31 +41,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tokenizer", type=Path, help="tokenizer.json of weights that read unlike CLIP")
     parser.add_argument("--pool", help="captions for traversals: 'furniture', 'everyday' or a file of lines")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="views and generated sets")
-
-
-def run(args: argparse.Namespace) -> int:
-    with needs_extra("train"):
-        from training.export.measured_export import export_encoder, export_variant
-
-    from_openshape = args.source.startswith("openshape:")
-    if from_openshape != (args.beside is not None):
-        raise MultifoldError("--beside BUNDLE goes with openshape:FILE as the source, and that with --beside")
-    if args.bundle is None:
-        if args.beside is None:
-            raise MultifoldError("name the folder to write the bundle into")
-        args.bundle = args.beside.with_name(f"{args.beside.name}-points")
-    if from_openshape:
-        with needs_extra("train"):
-            from training.export import openshape
-
-        bundle = openshape.add_published_points(args.source, args.beside, args.bundle, args.force)
-        print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {args.bundle}")
-        print(openshape.TERMS)
-        return 0
-    is_bundle = (Path(args.source) / DESCRIPTION_FILE).is_file()
-    if is_bundle != (args.variant is not None):
-        raise MultifoldError("--variant goes with a bundle as its source, and a bundle with --variant")
-    bundle = export_variant(args) if is_bundle else export_encoder(args)
-    print(bundle.path("report.md").read_text(encoding="utf-8"))
-    print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {args.bundle}")
-    return 0

@@ -13,11 +13,8 @@ docs/improve.md has the details.
 import argparse
 from pathlib import Path
 
-from multifold.bundle.bundle import DESCRIPTION_FILE
-from multifold.errors import MultifoldError, needs_extra
-
+WORK = "training.commands.run_improve"
 MIX = 0.8
-REFUSED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,24 +30,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--service", metavar="URL", help="rebuild the collection there, and move an alias")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/improve-COLLECTION)")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
-
-
-def run(args: argparse.Namespace) -> int:
-    with needs_extra("train"):
-        from training.export.improved_bundle import improve_bundle, rebuild_collection
-
-    if (args.to / DESCRIPTION_FILE).exists():
-        raise MultifoldError(f"{args.to} holds a bundle: name a new folder, so that one can go back")
-    if not 0 < args.mix <= 1:
-        raise MultifoldError(f"--mix is a share of the new weights above 0, up to 1, and not {args.mix:g}")
-    out = args.out or Path("runs") / f"improve-{args.collection}"
-    out.mkdir(parents=True, exist_ok=True)
-    bundle = improve_bundle(args, out)
-    if bundle is None:
-        print(f"nothing was changed; the report is in {out / 'report.md'}")
-        return REFUSED
-    print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {args.to}")
-    if args.service:
-        return 0 if rebuild_collection(args, bundle) else REFUSED
-    print(f"next: multifold improve … --service URL, or serve it by `make serve BUNDLE={args.to}`")
-    return 0

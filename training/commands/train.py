@@ -14,7 +14,7 @@ Rendered views and generated sets are kept in --cache and used again.
 import argparse
 from pathlib import Path
 
-from multifold.errors import MultifoldError, needs_extra
+WORK = "training.commands.run_train"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,32 +27,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1 (default: a GPU if there is one)")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/NAME)")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="views and generated sets")
-
-
-def run(args: argparse.Namespace) -> int:
-    with needs_extra("train"):
-        from training import loop
-        from training.distributed import join_processes
-        from training.recipes import library
-
-    if args.list or args.recipe is None:
-        print(library.list_recipes())
-        return 0 if args.list else 2
-    recipe = library.load_recipe(args.recipe, args.changes)
-    if args.show:
-        print(library.to_toml(recipe), end="")
-        return 0
-    out = args.out or Path("runs") / recipe.name
-    out.mkdir(parents=True, exist_ok=True)
-    unfinished = (out / loop.LAST).exists()
-    if unfinished and not args.resume:
-        last = out / loop.LAST
-        raise MultifoldError(f"an unfinished run lies in {out}: go on with --resume, or remove {last}")
-    if args.resume and not unfinished and (out / loop.DONE).exists():
-        print(f"finished before: {out / loop.DONE}")
-        return 0
-    with join_processes(args.device) as (ranks, device):
-        path = loop.train_recipe(recipe, out, args.cache, unfinished, device, ranks, args.strict)
-        if ranks.is_first:
-            print(f"checkpoint: {path}\nnext: multifold export {path} BUNDLE")
-    return 0

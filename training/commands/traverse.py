@@ -13,6 +13,7 @@ classes are from the right ones.
 import argparse
 from pathlib import Path
 
+WORK = "training.evaluate.traversal"
 STEPS = 50
 
 
@@ -33,10 +34,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", type=Path, help="write the paths and the figures here")
     parser.add_argument("--html", type=Path, help="write a page that shows them here")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
-
-
-def run(args: argparse.Namespace) -> int:
-    from training.evaluate.traversal import traverse_command
-
-    traverse_command(args)
-    return 0

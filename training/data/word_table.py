@@ -106,7 +106,8 @@ def learn_words(captions: Captions, dims: int = DIMS[-1]) -> WordTable:
         for item in several
     ]
     pivots = min(len(known), MOST_PIVOTS)
-    vectors = _solve(*_moments(items, pivots), dims)
+    own, together = _moments(items, pivots)
+    vectors = _solve(own, together, dims)
     if pivots < len(known):
         vectors = _place_others(items, vectors, len(known))
     vectors /= np.linalg.norm(vectors, axis=1).max(initial=1e-12)

@@ -22,7 +22,7 @@ from training.retrieval.directions import Pooling, RetrievalDirection
 Measurement: TypeAlias = tuple[dict[str, Any], list[ReportSection]]  # numbers, and figures of the report
 
 
-def evaluate(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int:
     """Measure, print the tables, write the report."""
     entries = list(manifest.read(args.manifest, args.split))
     if args.ids is not None:
@@ -52,6 +52,7 @@ def evaluate(args: argparse.Namespace) -> None:
     measure = _measure_service if by_service else _measure_encoder
     measured, pictures = measure(args, protocol, entries)
     _write(args.out, numbers | measured, pictures)
+    return 0
 
 
 def repeat_command(args: argparse.Namespace) -> str:

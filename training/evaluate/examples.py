@@ -49,8 +49,8 @@ def hits_figure(
     queries = observed.text.only(mask)
     scores, columns = score_gallery(encoder, queries, observed.shape, "mean")
     marked = relevant_columns(observed, queries, columns, equal_texts)
-    vectors = [encoder.vectors(bank.features) for bank in (queries, observed.shape)]
-    by_view = similarities(encoder, *vectors).reshape(len(queries), len(columns), -1)
+    asked, searched = (encoder.vectors(bank.features) for bank in (queries, observed.shape))
+    by_view = similarities(encoder, asked, searched).reshape(len(queries), len(columns), -1)
     texts = [text for texts in observed.captions for text in texts]
     rows = []
     for row, place in enumerate(np.flatnonzero(mask)):

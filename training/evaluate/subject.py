@@ -45,14 +45,14 @@ def open_evaluated(path: Path) -> EvaluatedEncoder:
         return evaluated_bundle(path)
     if not path.is_file():
         raise MultifoldError(f"there is neither a bundle nor a checkpoint at {path}")
-    from training import checkpoint, prepare
+    from training import checkpoint, prepare, towers
     from training.retrieval.encoder import TorchEncoder
 
     trained = checkpoint.load_checkpoint(path)
     recipe = trained.recipe
     encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
     about = {"checkpoint": path.name, "sha256": file_hash(path), "recipe": recipe.name}
-    image, views = prepare.image_spec(recipe), prepare.view_spec(recipe)
+    image, views = towers.image_spec(recipe.image), prepare.view_spec(recipe)
     points = prepare.points_of(recipe)
     return EvaluatedEncoder(encoder, image, views, trained.model.geometry.name, about, points)
 

@@ -69,7 +69,7 @@ def hierarchy(encoder: Encoder, items: Features, true: Sequence[str], tree: Clas
     return measure(tree, classify(encoder, items, sorted(set(true))), true)
 
 
-def traverse_command(args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> int:
     """What `multifold traverse` does for one thing or for a manifest."""
     encoder = open_encoder(args.bundle)
     texts = encoder.bundle.pool() if args.captions is None else caption_pools.load_pool(args.captions)
@@ -84,6 +84,7 @@ def traverse_command(args: argparse.Namespace) -> None:
         args.json.write_text(text + "\n", encoding="utf-8")
     if args.html is not None:
         args.html.write_text(report_html("Towards the root", sections), encoding="utf-8")
+    return 0
 
 
 def _traverse_one(args: argparse.Namespace, encoder: Encoder, pool: CaptionPool, widths: Widths) -> Outcome:

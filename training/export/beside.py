@@ -48,7 +48,8 @@ def add_points(
         draft = replace(draft, files=bundles.hash_files(aside), serves={})
         encoder = Encoder(draft)
         check_points(tower, encoder)
-        canary.record(encoder, *canary.read(original.path(canary.CANARY_FILE))[:2])
+        texts, pictures, _ = canary.read(original.path(canary.CANARY_FILE))
+        canary.record(encoder, texts, pictures)
         bundles.save(draft if measure is None else measure(encoder))
     return bundles.load(folder)
 

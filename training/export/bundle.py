@@ -15,7 +15,7 @@ from multifold.bundle import canary
 from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, stage_bundle
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
-from training import prepare
+from training import prepare, towers
 from training.checkpoint import Checkpoint
 from training.data.points import ItemPoints
 from training.data.views import ItemViews
@@ -106,8 +106,8 @@ def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object
             query_signs=None if signs is None else tuple(signs.tolist()),
             params={**recipe.geometry.params, **geometry.stated()},
         ),
-        image=prepare.image_spec(recipe),
-        text=prepare.text_spec(recipe, checkpoint.tokenizer),
+        image=towers.image_spec(recipe.image),
+        text=towers.text_spec(recipe.text, checkpoint.tokenizer),
         views=prepare.view_spec(recipe),
         tolerances=TOLERANCES,
         provenance={**provenance, "recipe": recipe.model_dump(mode="json")},

@@ -29,7 +29,8 @@ HIGHEST_SCALE = 100.0  # of the scales that CLIP trains with
 
 def load_published(source: str, tokenizer: Path | None, data: DataSection) -> Checkpoint:
     """The encoder that a source names, as a checkpoint; `data` is what it is measured on."""
-    recipe = _recipe(*_parts(source.removeprefix(SCHEME)), tokenizer, data)
+    model, weights = _parts(source.removeprefix(SCHEME))
+    recipe = _recipe(model, weights, tokenizer, data)
     trained = towers.tokenizer_for(recipe.text, ())
     return Checkpoint(recipe, trained, build_model(recipe, trained.vocabulary).eval())
 

@@ -57,7 +57,8 @@ def write_variant(
         alone = compare_recalls(directions.directions(encoder, observed), before)
         across = compare_recalls(_across(encoder, observed, originals), before)
         _check({"alone": alone, "on its original's collection": across}, variant, allowed)
-        canary.record(encoder, *canary.read(original.bundle.path(canary.CANARY_FILE))[:2])
+        texts, pictures, _ = canary.read(original.bundle.path(canary.CANARY_FILE))
+        canary.record(encoder, texts, pictures)
         write_probes(observed, aside)
         numbers = directions.report(encoder, observed)
         report = (
@@ -75,7 +76,7 @@ def write_variant(
 
 
 def _draft(original: Bundle, variant: Variant, folder: Path) -> Bundle:
-    """The original's files, its towers converted; graphs of explanations read the original's weights."""
+    """The original's files, its towers converted; graphs that nothing reads are left out."""
     converted = (*TOWERS, *(f"{name}.data" for name in TOWERS), "report.md", "probe.npz", canary.CANARY_FILE)
     for name in original.files:
         if name not in converted and not name.startswith(("explain", "points_")):

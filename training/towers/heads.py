@@ -47,10 +47,12 @@ class CloudHead(nn.Module):
         self.geometry = geometry
 
     def forward(self, tokens: Float[Tensor, "b t c"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b n"]:
-        return self.geometry.embed(*self._cloud(tokens), mask)
+        points, weights = self._cloud(tokens)
+        return self.geometry.embed(points, weights, mask)
 
     def each(self, tokens: Float[Tensor, "b t c"], mask: Bool[Tensor, "b t"]) -> Float[Tensor, "b t n"]:
-        return self.geometry.embed_each(*self._cloud(tokens), mask)
+        points, weights = self._cloud(tokens)
+        return self.geometry.embed_each(points, weights, mask)
 
     def _cloud(self, tokens: Float[Tensor, "b t c"]) -> tuple[Float[Tensor, "b t d"], Float[Tensor, "b t"]]:
         return tokens @ self.points, (tokens @ self.weights).squeeze(2)

@@ -83,9 +83,17 @@ class FeatureExtractor:
         views: list[Image.Image] = []
         points = None
         if entry.mesh is not None:
-            style = spec.rig, spec.size, spec.background, spec.up
             count, seed = (0, 0) if reads is None else (reads.points, reads.seed)
-            drawn = self.sandbox.draw(entry.mesh, None, *style, points=count, seed=seed)
+            drawn = self.sandbox.draw(
+                entry.mesh,
+                None,
+                spec.rig,
+                spec.size,
+                spec.background,
+                spec.up,
+                points=count,
+                seed=seed,
+            )
             views, points = [Image.fromarray(view) for view in drawn.views], drawn.points
         rows = [FeatureRow(entry.id, "photo", place) for place in range(len(photos))]
         rows += [FeatureRow(entry.id, "view", place) for place in range(len(views))]

@@ -109,7 +109,8 @@ def drawers(
     finish = body if bench.chance(0.35) else bench.finish("wood", "plastic", unlike=[body])
     knob = bench.finish("metal", unlike=[finish])
     bench.add("gaps", shadow(body), facing(box((*size, GAP_DEPTH)), side, centre))
-    for front in fronts(count, *size, upright=False):
+    width, height = size
+    for front in fronts(count, width, height, upright=False):
         bench.add("drawers", finish, facing(front, side, centre))
         middle = float(front.vertices[:, 1].mean())
         bench.add("knobs", knob, facing(ball(0.024, (0, middle, 0.035), 8), side, centre))

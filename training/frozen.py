@@ -11,31 +11,29 @@ import torch
 from jaxtyping import Float32
 from torch import Tensor, nn
 
-from multifold.errors import MultifoldError
 from training.batches import TrainingItems
-from training.recipes.schema import AugmentSection, Recipe
+from training.recipes.schema import Recipe
 from training.towers import TwoTowerModel
 
 AT_ONCE = 256  # observations
 
 
-def after_towers(model: TwoTowerModel, recipe: Recipe) -> TwoTowerModel:
+def without_frozen(model: TwoTowerModel, recipe: Recipe) -> TwoTowerModel:
     """The same model for observations that are features already; its parts are shared, not copied."""
-    still = [section.trainable == "none" for section in (recipe.image, recipe.text)]
-    if not any(still):
+    image, text = (section.trainable == "none" for section in (recipe.image, recipe.text))
+    if not (image or text):
         return model
-    if all(still):
+    if image and text:
         model.geometry.requires_grad_(False)  # vectors stay what they were
-    if not any(parameter.requires_grad for parameter in model.parameters()):
-        raise MultifoldError("nothing learns: neither images nor texts, and there is no other tower")
-    image, text = (
-        nn.Identity() if stored else tower
-        for stored, tower in zip(still, (model.image, model.text), strict=True)
+    return TwoTowerModel(
+        nn.Identity() if image else model.image,
+        nn.Identity() if text else model.text,
+        model.geometry,
+        model.points,
     )
-    return TwoTowerModel(image, text, model.geometry, model.points)
 
 
-def read_once(model: TwoTowerModel, groups: TrainingItems, recipe: Recipe) -> TrainingItems:
+def encode_frozen(model: TwoTowerModel, groups: TrainingItems, recipe: Recipe) -> TrainingItems:
     """The items with features in place of the pixels and tokens that towers without learning read."""
     device = next(model.parameters()).device
     if recipe.text.trainable == "none":
@@ -43,8 +41,6 @@ def read_once(model: TwoTowerModel, groups: TrainingItems, recipe: Recipe) -> Tr
         groups = replace(groups, tokens=read)
     if recipe.image.trainable != "none":
         return groups
-    if recipe.train.shift or recipe.train.augment != AugmentSection(spin=recipe.train.augment.spin):
-        raise MultifoldError("an image tower that does not learn reads each view as it is: set shift = 0")
     items, views = groups.pixels.shape[:2]
 
     def pictures(rows: np.ndarray) -> np.ndarray:

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 import torch
 
-from multifold.errors import MultifoldError
 from tests.training import small
 from tests.training.test_points import POINTS, grouped, spec
 from training import checkpoint, loop
@@ -89,19 +88,3 @@ def test_a_stopped_run_goes_on(trained: Path, tmp_path: Path) -> None:
         loop.train(recipe, *data(recipe), other, resume=True)
     ).model.state_dict()
     assert all(torch.equal(again[name], weight) for name, weight in whole.items())
-
-
-@pytest.mark.parametrize(
-    ("sections", "train", "said"),
-    [
-        ({}, {"shift": 1}, "set shift = 0"),
-        ({}, {"augment": {"zoom": 1.2}}, "reads each view as it is"),
-        ({"points": {"trainable": "none"}}, {}, "nothing learns"),
-    ],
-)
-def test_what_does_not_fit_is_refused(
-    trained: Path, sections: dict[str, Any], train: dict[str, object], said: str
-) -> None:
-    recipe = beside(trained, sections, **train)
-    with pytest.raises(MultifoldError, match=said):
-        TrainingRun(recipe, *data(recipe), torch.device("cpu"))

@@ -182,14 +182,13 @@ def score_items(
                         found = True
                     word = following[word]
             if found:
-                in_all = norms[0, field] + norms[1, field] * lengths[field]
-                in_one = norms[0, field] + norms[2, field] * length
+                in_all = 1 / (norms[0, field] + norms[1, field] * lengths[field])
+                in_one = K * (norms[0, field] + norms[2, field] * length)
                 says = 0.0
                 for word in range(asked):
                     if often[word]:
-                        xs[word] += often[word] / in_all
-                        x = often[word] / in_one
-                        says += rarities[word] * x * (K + 1) / (K + x)
+                        xs[word] += often[word] * in_all
+                        says += rarities[word] * (K + 1) * often[word] / (in_one + often[word])
                         often[word] = 0
                 if says > best:
                     best, label = says, captions if field == CAPTION else -1 - field
@@ -206,6 +205,19 @@ def score_items(
                 loudest = max(loudest, heard[word])
         scores[row], shares[row] = (1 - BEST) * total + BEST * best, share + loudest
         labels[row], masks[row] = label, mask
+
+
+@compile_annotated()
+def find_items(
+    wanted: Int64[np.ndarray, " n"], editions: Int64[np.ndarray, " i"], alive: Bool[np.ndarray, " i"]
+) -> Int64[np.ndarray, " n"]:
+    """The places of living editions among some that rise; -1 for others."""
+    places = np.searchsorted(editions, wanted)
+    for row in range(len(wanted)):
+        place = places[row]
+        if place == len(editions) or editions[place] != wanted[row] or not alive[place]:
+            places[row] = -1
+    return places
 
 
 @compile_annotated()

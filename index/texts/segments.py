@@ -13,6 +13,7 @@ from jaxtyping import Bool, Int64
 
 from index.contracts import Ids
 from index.texts.contracts import Scores, TextIndexError
+from index.texts.kernels import find_items
 
 SMALL = 256  # items of segments that are always merged
 STRIDE = 128  # scores at most that are represented by their best in a first pass
@@ -48,10 +49,7 @@ class TextSegment:
 
     def places(self, editions: Ids) -> Ids:
         """Where living editions stand; -1 for others."""
-        places = np.searchsorted(self.editions, editions)
-        places[places == len(self.editions)] = 0
-        there = (self.editions[places] == editions) & self.alive[places]
-        return np.where(there, places, -1)
+        return find_items(np.ascontiguousarray(editions), self.editions, self.alive)
 
     def allowed(self, editions: Ids | None) -> Bool[np.ndarray, " n"]:
         """Which items are alive, and among some editions if they are given."""
@@ -163,7 +161,7 @@ def places_of_best(scores: Scores, limit: int) -> Ids:
     stride = min(STRIDE, len(scores) // (4 * limit))
     floor = np.float32(0)
     if stride > 1:
-        best = scores[: len(scores) // stride * stride].reshape(-1, stride).max(axis=1)
+        best = scores[: len(scores) // stride * stride].reshape(stride, -1).max(axis=0)
         floor = np.partition(best, len(best) - limit)[len(best) - limit]
     places = np.flatnonzero(scores >= floor if floor > 0 else scores > 0)
     if limit < len(places):

@@ -32,7 +32,7 @@ from index.texts.word_segments import (
 CACHED = 1 << 16  # chunks whose words need not be looked up again
 REMEMBERED = 64  # questions of one moment
 FEW = 2_048  # allowed items that are scored one by one
-DEPTH, DEEPER = 1_024, 4  # candidates that are ranked by their scores: so many, and a multiple of the limit
+DEPTH, DEEPER = 512, 4  # candidates that are ranked by their scores: so many, and a multiple of the limit
 
 
 @dataclass(frozen=True, eq=False)

@@ -314,6 +314,7 @@ def test_a_damaged_save_is_refused(tmp_path: Path) -> None:
 
 
 def test_questions_run_beside_changes() -> None:
+    """An answer lacks what is removed while it is made, and what is added then."""
     index, stop, wrong = (
         index_of(*(item(n, f"part{n}", "a red lamp") for n in range(300))),
         threading.Event(),
@@ -323,7 +324,7 @@ def test_questions_run_beside_changes() -> None:
     def ask() -> None:
         while not stop.is_set():
             editions, scores = index.rank("red lamp", 1000)
-            if not (290 <= len(editions) <= 310 and (scores > 0).all()):
+            if not (180 <= len(editions) <= 310 and (scores > 0).all()):
                 wrong.append(len(editions))
 
     threads = [threading.Thread(target=ask) for _ in range(3)]

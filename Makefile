@@ -119,7 +119,7 @@ sbom: .venv/.serve .venv-sbom/.tool
 
 # The pictures of the README. Needs chromium and chromedriver.
 pictures: .venv/.test demo-collection
-	$(BIN)/python -m tests.app.pictures $(DEMO_DATA) docs/pictures
+	$(BIN)/python -m tests.app.web.pictures $(DEMO_DATA) docs/pictures
 
 # The tables of THIRD_PARTY.md, from what is installed here.
 third-party: .venv/.test

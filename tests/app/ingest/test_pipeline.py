@@ -34,7 +34,7 @@ def gallery(tmp_path: Path) -> Path:
     (tmp_path / "gallery").mkdir()
     for form, how in FORMS.items():
         picture.save(tmp_path / "gallery" / f"a{form}.{form}", form, **how)
-    phone = Path(__file__).parents[2] / "kernel" / "two_colours.heic"
+    phone = Path(__file__).parents[2] / "kernel" / "bundle" / "two_colours.heic"
     shutil.copy(phone, tmp_path / "gallery" / "phone.heic")
     return tmp_path / "gallery"
 

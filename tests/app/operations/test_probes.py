@@ -1,4 +1,4 @@
-"""Known queries are repeated; damage that a round meets is repaired (tests/app/test_stored_damage.py)."""
+"""Known queries are repeated; tests/app/collections/test_service.py repairs damage that a round meets."""
 
 import pytest
 

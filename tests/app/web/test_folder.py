@@ -9,7 +9,7 @@ from tests.app.browser import STICKS_OUT, Page
 from tests.app.house import box, house, png
 
 pytestmark = browser.marks
-FURNITURE = Path(__file__).parents[2] / "bundles" / "furniture"
+FURNITURE = Path(__file__).parents[3] / "bundles" / "furniture"
 
 
 @pytest.fixture

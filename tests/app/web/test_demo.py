@@ -13,7 +13,7 @@ from tests.app.browser import STICKS_OUT, Page
 from tests.app.house import House, house
 
 pytestmark = browser.marks
-BUNDLE = Path(__file__).parents[2] / "bundles" / "furniture"
+BUNDLE = Path(__file__).parents[3] / "bundles" / "furniture"
 ITEMS, SEED = 24, 44
 WINDOWS = [(320, 640, "light"), (1280, 800, "light"), (1280, 800, "dark"), (3840, 2160, "dark")]
 QUERY = "a chair with four legs"

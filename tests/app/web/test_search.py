@@ -12,7 +12,7 @@ from tests.app.browser import STICKS_OUT, Page
 from tests.app.house import House, box, png
 
 pytestmark = browser.marks
-WEB = Path(__file__).parents[2] / "app" / "web"
+WEB = Path(__file__).parents[3] / "app" / "web"
 MOST = 130_000  # without what is loaded only when it is wanted, in the folder ondemand
 
 

@@ -4,7 +4,7 @@ import json
 import random
 from pathlib import Path
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def samples() -> dict[str, list[str]]:

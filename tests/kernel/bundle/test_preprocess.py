@@ -19,7 +19,7 @@ from jaxtyping import Float32, UInt8
 from PIL import Image, ImageFile
 
 from multifold.bundle.preprocess import ImageError, ImageSpec, decode, flatten, normalise, pixels, suffix_of
-from tests.kernel import pictures
+from tests.kernel.bundle import pictures
 
 Resize = Literal["shortest", "squash"]
 Interpolation = Literal["bicubic", "bilinear"]

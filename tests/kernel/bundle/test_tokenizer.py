@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jaxtyping import Int64
 
 from multifold.bundle.tokenizer import Cleaning, TextError, TextSpec, Tokenizer, clean
-from tests.kernel.strings import GOLDEN, samples, texts
+from tests.kernel.bundle.strings import GOLDEN, samples, texts
 from training.towers.tokenizers import clip_definition
 
 CLIP = TextSpec("clip", context=77, start=49406, end=49407, pad=0, length="fixed")

@@ -1,4 +1,4 @@
-"""The pictures of the README, from the demo collection: python -m tests.app.pictures DEMO OUT.
+"""The pictures of the README, from the demo collection: python -m tests.app.web.pictures DEMO OUT.
 
 DEMO is the folder that `make serve` fills, data/demo. `make pictures` runs this.
 """
@@ -15,7 +15,7 @@ from multifold.cli import main as multifold
 from tests.app.browser import browsing
 from tests.app.house import house
 
-BUNDLE = Path(__file__).parents[2] / "bundles" / "furniture"
+BUNDLE = Path(__file__).parents[3] / "bundles" / "furniture"
 QUERY = "a red chair with four black legs"
 WINDOW = (1280, 860)
 VIEWS = "hero3"

@@ -28,6 +28,8 @@ LONGEST = (
     "tests/training/test_improve_doc.py",
     "tests/index/test_shape_ranking.py",
     "tests/index/test_cells.py",
+    "tests/app/commands/test_serve.py",
+    "tests/app/runtime/test_folder.py",
 )
 TEST_SECONDS, SLOW_TEST_SECONDS = 600, 3600  # no test waits longer, whatever it waits for
 # Shapes of arrays are checked at every call, but not where whole services and collections run: they repeat

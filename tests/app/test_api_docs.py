@@ -21,6 +21,7 @@ def fresh(tmp_path: Path, bundle: Path) -> Iterator[House]:
         yield opened
 
 
+@pytest.mark.slow
 def test_every_example_works(fresh: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(rebuild, "longest_request", lambda _: 1.0)

@@ -36,6 +36,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         yield opened
 
 
+@pytest.mark.slow
 def test_the_snippets_search_a_running_demo(demo: House, capfd: pytest.CaptureFixture[str]) -> None:
     code = examples("From Python, or with curl")
     exec(compile(code["python"].replace(ADDRESS, demo.url), "README.md", "exec"), {})

@@ -15,6 +15,7 @@ from benches.training import loss_times, training
         ("losses", [("64 × 64", "Hard, p → ∞, whole matrix"), ("64 × 64", "Hard, p → ∞, tiled, 256 rows")]),
     ],
 )
+@pytest.mark.slow
 def test_each_part_prints_a_table(
     part: str,
     rows: list[tuple[str, str]],

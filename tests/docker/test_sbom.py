@@ -26,6 +26,7 @@ def written(interpreter: Path, path: Path) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.slow
 def test_everything_installed_is_listed_once_and_always_the_same(interpreter: Path, tmp_path: Path) -> None:
     first = written(interpreter, tmp_path / "a")
     assert first == written(interpreter, tmp_path / "b")

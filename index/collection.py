@@ -1,4 +1,4 @@
-"""The facade: items in, hits out.
+"""The facade: items in, hits out. Its engines, texts and blobs are parts with names.
 
 A change is durable in the store before it is acknowledged; then the engines catch up with the store's log.
 Searches share the engines, a change has them alone for a moment, so a search sees one version. If a hit was
@@ -15,10 +15,8 @@ from typing import Concatenate, ParamSpec, TypeVar
 from index.cluster.contracts import MilvusAddress
 from index.contracts import EngineKey, IndexPlan, IndexPlanError, Memory, RowsLostError, Space
 from index.engine_factory import check_plan, place_engines
-from index.engines.row_file import ReadCount
 from index.engines.saved_engines import remove_unlinked_segments
 from index.engines.segments import SegmentReport
-from index.engines.served_queries import ServedRecall
 from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_index_problems
 from index.search.engine_set import EngineSet, ProgressCallback, ignore_progress
@@ -31,19 +29,17 @@ from index.search.search import Searcher, SearchRequest, check_query
 from index.search.side_rankings import Calibration
 from index.store import browse, feedback
 from index.store.blobs import Blobs
-from index.store.browse import Choice, ItemOrder, NumberSpan, ValueCount
-from index.store.checksums import StoredDamage, find_damage_after
+from index.store.browse import Choice, ValueCount
 from index.store.database import StoreError
-from index.store.feedback import FeedbackFilter, Judgement
+from index.store.feedback import Judgement
 from index.store.filters import Filter
 from index.store.folder_locks import WriterLock, refuse_network
 from index.store.item_rows import check_vectors
-from index.store.metadata import changed_items, last_change
 from index.store.store import Store, check_items, make_home, open_blobs
 from index.texts.text_indexes import TextIndexes
 from multifold.bundle.text_reader import TextReader
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import Features, Hit, Item, Kind, Query, Side
+from multifold.types import Features, Hit, Item, Query, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -73,13 +69,22 @@ class Collection(AbstractContextManager["Collection"]):
         texts: TextIndexes,
         read_only: bool,
     ) -> None:
-        self.blobs, self.plan, self.texts, self._closed = blobs, plan, texts, False
-        self._space, self._store, self._lock, self._read_only = space, store, lock, read_only
-        self._changing, self._bitmaps, self._strangers = threading.Lock(), FilterCache(), StrangerSample()
+        self.blobs = blobs
+        self.texts = texts
+        self.plan = plan
+        self.engines = planned(plan)  # that are searched now
         self.on_change: Callable[[], object] = lambda: None  # after each change, before the next one
-        self._planned, self._derived = planned, planned(plan)
-        self._derived.restore(store)
-        self._derived.follow(store)
+        self._space = space
+        self._store = store
+        self._lock = lock
+        self._read_only = read_only
+        self._planned = planned
+        self._changing = threading.Lock()
+        self._closed = False
+        self._bitmaps = FilterCache()
+        self._strangers = StrangerSample()
+        self.engines.restore(store)
+        self.engines.follow(store)
         self.texts.open()
 
     @classmethod
@@ -117,13 +122,22 @@ class Collection(AbstractContextManager["Collection"]):
             store = Store(database or folder / "store.sqlite", space.vector_id, read_only=read_only)
             undo.callback(store.close)
             store.check_pictures(folder, bucket, writes=not read_only)
+            home = folder if database is None else None  # of what is derived, where it is kept
+            if home is not None and not read_only:
+                remove_unlinked_segments(home / "index")
+            planned = partial(
+                place_engines,
+                space,
+                store,
+                cluster=cluster,
+                home=home and home / "index",
+                probes=probes,
+                memory=memory,
+                writes=not read_only,
+                follows=lock is None,
+            )
+            texts = TextIndexes(store, home and home / "texts", writes=not read_only, reader=reader)
             plan = plan or store.plan() or IndexPlan()
-            home, writes = folder / "index" if database is None else None, not read_only
-            place = partial(place_engines, space, store, cluster=cluster, home=home, probes=probes)
-            planned = partial(place, memory=memory, writes=writes, follows=lock is None)
-            if home is not None and writes:
-                remove_unlinked_segments(home)
-            texts = TextIndexes(store, home and folder / "texts", writes=writes, reader=reader)
             collection = cls(space, store, blobs, lock, planned, plan, texts=texts, read_only=read_only)
             undo.pop_all()
         return collection
@@ -131,7 +145,7 @@ class Collection(AbstractContextManager["Collection"]):
     @property
     def version(self) -> int:
         """The number of the last change that searches see."""
-        return self._derived.version
+        return self.engines.version
 
     def upsert(self, items: Sequence[Item]) -> int:
         """Store all items or none, each in place of its former self; returns the collection's new version."""
@@ -161,43 +175,25 @@ class Collection(AbstractContextManager["Collection"]):
 
     def get(self, id: str) -> Item | None:  # noqa: A002 (what an item's name is called here)
         """One item with its observations, in the order they were given."""
-        return self._read(browse.read_item, id)
+        return self.read(browse.read_item, id)
 
     def ids(self) -> list[str]:
         """The ids of all items, sorted."""
-        return self._read(browse.list_ids)
+        return self.read(browse.list_ids)
 
     def count(self, where: Filter | None = None) -> int:
         """How many items there are, or how many of them a filter lets through."""
-        return self._read(browse.count, where)
+        return self.read(browse.count, where)
 
     def scroll(self, after: str | None = None, limit: int = 100, where: Filter | None = None) -> list[Item]:
         """Items in the order of their ids, from behind the one named: the last of a page begins the next."""
-        return self._read(browse.page_by_id, after, limit, where)
-
-    def sorted(
-        self, order: ItemOrder, after: str | None = None, limit: int = 100, where: Filter | None = None
-    ) -> tuple[list[Item], str | None]:
-        """Items in another order, and the mark that begins the next page, if there may be one."""
-        return self._read(browse.page_in_order, order, after, limit, where)
+        return self.read(browse.page_by_id, after, limit, where)
 
     def facets(
         self, keys: Sequence[str], where: Choice = None, limit: int = 100
     ) -> dict[str, list[ValueCount]]:
         """For each key the values that most items have, with their counts; of all items, or of some."""
-        return self._read(browse.count_facets, keys, where, limit)
-
-    def spans(self, keys: Sequence[str], where: Choice = None) -> dict[str, NumberSpan]:
-        """From the least to the greatest number of each key that has numbers; of all items, or of some."""
-        return self._read(browse.number_spans, keys, where)
-
-    def changed(self, since: int) -> tuple[int, list[str] | None]:
-        """The last change, and the items changed after an earlier one; None: the log was cut short."""
-        return self._read(lambda now: (last_change(now), changed_items(now, since)))
-
-    def damaged(self, after: int, most: int) -> tuple[list[StoredDamage], int]:
-        """What is damaged of the next observations and their items, and where to go on; see checksums.py."""
-        return self._read(find_damage_after, after, most)
+        return self.read(browse.count_facets, keys, where, limit)
 
     def judge(self, judgement: Judgement) -> None:
         """Store a verdict on a hit, in place of its former one."""
@@ -209,19 +205,15 @@ class Collection(AbstractContextManager["Collection"]):
         with self._alone(), self._store.writing() as connection:
             return feedback.remove_judgement(connection, judgement)
 
-    def judgements(
-        self, after: str | None = None, limit: int = 100, chosen: FeedbackFilter | None = None
-    ) -> list[Judgement]:
-        """Verdicts in the order of their ids, from behind the one named."""
-        return self._read(feedback.page_of_judgements, after, limit, chosen or FeedbackFilter())
-
-    def judgement(self, name: str) -> Judgement | None:
-        """One verdict."""
-        return self._read(feedback.get_judgement, name)
-
-    def observations(self) -> dict[Kind, int]:
-        """How many observations of each kind there are."""
-        return self._read(browse.count_observations)
+    def read(
+        self,
+        question: Callable[Concatenate[Connection, Asked], Result],
+        *args: Asked.args,
+        **named: Asked.kwargs,
+    ) -> Result:
+        """What the store answers to a question, as it is at one moment; `store.browse` has most questions."""
+        with self._readable().moment() as now:
+            return question(now, *args, **named)
 
     def search(
         self,
@@ -253,26 +245,6 @@ class Collection(AbstractContextManager["Collection"]):
         """All of it as it is now, in one new file. Changes go on meanwhile."""
         return take_snapshot(self._readable(), self.blobs, path, pictures=pictures)
 
-    def settle(self) -> dict[EngineKey, list[SegmentReport]]:
-        """Wait until no index is being built; what the sealed parts of each find and cost."""
-        return self._derived.settle()
-
-    def sealed(self) -> dict[EngineKey, tuple[int, list[SegmentReport]]]:
-        """How many rows each index has, and what its sealed parts find and cost, without waiting for any."""
-        return self._derived.sealed()
-
-    def sealed_rows(self) -> tuple[int, int]:
-        """How many rows of all indexes are sealed, and how many there are; each other one is compared."""
-        return self._derived.sealed_rows()
-
-    def served(self) -> dict[EngineKey, ServedRecall]:
-        """The recall of searches of late, of a sample that was asked again exactly."""
-        return self._derived.served()
-
-    def read_counts(self) -> dict[EngineKey, ReadCount]:
-        """What each index has read from files of vectors."""
-        return self._derived.read_counts()
-
     def ask_for(self, plan: IndexPlan) -> None:
         """Every process that opens this collection from now on gets such an index."""
         with self._alone():
@@ -289,16 +261,18 @@ class Collection(AbstractContextManager["Collection"]):
         with ExitStack() as undo:
             new = self._planned(plan)
             undo.callback(new.close)
-            if not type(new) is type(self._derived) is EngineSet:
+            if not type(new) is type(self.engines) is EngineSet:
                 raise IndexPlanError("A cluster indexes what it holds: there is no index to build here.")
             new.catch_up(self._readable(), on_progress)
             new.settle()
-            on_progress(sum(self.observations().values()))
+            on_progress(sum(self.read(browse.count_observations).values()))
             with self._alone():
                 new.catch_up(self._store)
                 self._store.ask_for(plan)
-                former, self._derived, self.plan = self._derived, new, plan
-                self._derived.keep()
+                former = self.engines
+                self.engines = new
+                self.plan = plan
+                new.keep()
             undo.pop_all()
         former.lost()  # later searches use the new one
         return new.settle()
@@ -307,7 +281,7 @@ class Collection(AbstractContextManager["Collection"]):
         """How the evidence of all legs is weighted, as it was fitted last; None if another encoder, reader or
         language gave the scores then.
         """
-        return self._read(read_model, self._made_with())
+        return self.read(read_model, self._made_with())
 
     def fit_evidence(self, encode: TextEncoder | None = None, most: int = MOST_ITEMS) -> EvidenceModel:
         """Fit how the evidence is weighted, on so many items, and store it. Short queries need an encoder."""
@@ -325,31 +299,26 @@ class Collection(AbstractContextManager["Collection"]):
         """What scores items on all legs, for a moment in which nothing changes."""
         with self._newest() if self._lock is None else nullcontext():
             pass
-        with self._derived.gate.reading(), self._readable().moment() as now:
+        with self.engines.gate.reading(), self._readable().moment() as now:
             yield self._searcher().scorer(now), now
 
     def disagreements(self) -> list[str]:
         """What the indexes have that the store does not say, or the other way round; see verify.py."""
         with self._newest():
-            rest = self._store, self._space, self.plan
-            return [*find_index_problems(self._derived.engines, *rest), *self.texts.problems()]
+            problems = find_index_problems(self.engines.engines, self._store, self._space, self.plan)
+            return [*problems, *self.texts.problems()]
 
     def close(self) -> None:
         """Wait for the change and the searches that are running, then release everything."""
-        with self._changing, self._derived.gate.writing():
+        with self._changing, self.engines.gate.writing():
             if self._lock is not None and not self._closed:
-                self._derived.keep()
+                self.engines.keep()
                 self.texts.keep()
             self._closed = True
-            for part in (self.texts, self._derived, self._store):
+            for part in (self.texts, self.engines, self._store):
                 part.close()
             if self._lock is not None:
                 self._lock.release()
-
-    def discard(self) -> None:
-        """Close it, and remove its rows from a cluster; the caller removes folder and database."""
-        self._derived.discard()
-        self.close()
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -361,8 +330,8 @@ class Collection(AbstractContextManager["Collection"]):
             held.enter_context(self._changing)
             moment.enter_context(self._readable().moment())
             self.texts.catch_up()
-            self._derived.catch_up(self._store)
-            if self._derived.keeps_versions:
+            self.engines.catch_up(self._store)
+            if self.engines.keeps_versions:
                 held.close()
             yield
 
@@ -370,28 +339,22 @@ class Collection(AbstractContextManager["Collection"]):
         try:
             return self._searcher().answers(asks)
         except RowsLostError:
-            self._derived.lost()
+            self.engines.lost()
             return [None] * len(asks)
 
     def _searcher(self) -> Searcher:
-        rest = self._bitmaps, self.texts, self._strangers
-        return Searcher(self._space, self._readable(), self._derived, *rest)
+        return Searcher(
+            self._space, self._readable(), self.engines, self._bitmaps, self.texts, self._strangers
+        )
 
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""
         self.texts.catch_up()  # first: what the engines lack as yet is left out of answers
-        self._derived.follow(self._store)
-        self._derived.save()
+        self.engines.follow(self._store)
+        self.engines.save()
         self.texts.save()
         self.on_change()
         return changed
-
-    def _read(
-        self, ask: Callable[Concatenate[Connection, Asked], Result], *args: Asked.args, **kw: Asked.kwargs
-    ) -> Result:
-        """What the store answers to a question, as it is at one moment."""
-        with self._readable().moment() as now:
-            return ask(now, *args, **kw)
 
     def _readable(self) -> Store:
         if self._closed:

@@ -67,8 +67,6 @@ PACKED_ARGUMENTS: set[str] = {
     "app.search.labelling → judge_labels",
     "index.cluster.milvus_engine → SegmentReport",
     "index.cluster.search_effort → SearchSetting",
-    "index.collection → Searcher",
-    "index.collection → find_index_problems",
     "index.commands.index → CollectionLocation",
     "index.engines.faiss_index → NearestCells",
     "index.maintenance.snapshot → SnapshotHeader",

@@ -8,6 +8,7 @@ from app.encoding.encoders import with_recorded_bundle
 from app.operations.logs import log_as_json
 from app.server import bind_port, run_until_stopped
 from app.settings import Settings, read_settings
+from index.store import browse
 from multifold.agents import NO_AGENTS, agents_installed
 from multifold.errors import MultifoldError
 
@@ -29,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
 def _print_settings(collections: Collections) -> None:
     for service in collections.services():
         encoder, collection = service.encoder, service.collection
-        bundle, observations = encoder.bundle, collection.observations()
+        bundle, observations = encoder.bundle, collection.read(browse.count_observations)
         print(f"  encoder     {bundle.name}: {bundle.about}")
         print(f"              {bundle.geometry.name}, {encoder.dim} numbers a vector, {encoder.provider}")
         counts = ", ".join(f"{number} {kind}s" for kind, number in observations.items() if number)

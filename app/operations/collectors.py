@@ -9,6 +9,7 @@ from pathlib import Path
 
 from app.collections.service import CollectionService
 from app.operations.probes import ProbeResult
+from index.store import browse
 from multifold.errors import needs_extra
 
 with needs_extra("serve"):
@@ -34,7 +35,7 @@ def read_contents(services: Iterable[CollectionService]) -> Iterable[Metric]:
         bundle = service.encoder.bundle
         info.add_metric([service.name, version("multifold"), bundle.name, bundle.vector_id], 1)
         items.add_metric([service.name], service.collection.count())
-        for kind, count in service.collection.observations().items():
+        for kind, count in service.collection.read(browse.count_observations).items():
             kinds.add_metric([service.name, kind], count)
         changes.add_metric([service.name], service.collection.version)
     return info, items, kinds, changes
@@ -49,7 +50,7 @@ def read_indexes(services: Iterable[CollectionService]) -> Iterable[Metric]:
     memory = _gauge("multifold_index_bytes", "What sealed parts take in memory.", INDEX)
     files = _gauge("multifold_index_file_bytes", "Vectors of sealed parts that are read from files.", INDEX)
     for service in services:
-        for (side, kind), (count, segments) in service.collection.sealed().items():
+        for (side, kind), (count, segments) in service.collection.engines.sealed().items():
             labels = [service.name, side, kind]
             rows.add_metric(labels, count)
             sealed.add_metric(labels, sum(one.rows for one in segments))
@@ -71,10 +72,10 @@ def read_searches(services: Iterable[CollectionService]) -> Iterable[Metric]:
     rows = _counter("multifold_index_rows_read_total", "Rows that were read from files.", INDEX)
     disk = _counter("multifold_index_disk_read_bytes_total", "What the disk gave for these rows.", INDEX)
     for service in services:
-        for (side, kind), served in service.collection.served().items():
+        for (side, kind), served in service.collection.engines.served().items():
             recall.add_metric([service.name, side, kind], served.mean)
             repeated.add_metric([service.name, side, kind], served.answers)
-        for (side, kind), read in service.collection.read_counts().items():
+        for (side, kind), read in service.collection.engines.read_counts().items():
             reads.add_metric([service.name, side, kind], read.reads)
             rows.add_metric([service.name, side, kind], read.rows)
             disk.add_metric([service.name, side, kind], read.bytes)

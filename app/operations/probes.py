@@ -19,9 +19,10 @@ from starlette.concurrency import run_in_threadpool
 
 from app.collections.service import CollectionService
 from index.cluster.contracts import ClusterError
-from index.store.checksums import START
+from index.store.checksums import START, find_damage_after
 from index.store.database import StoreError
 from index.store.item_rows import ItemError
+from index.store.metadata import changed_items
 from multifold.bundle import canary
 from multifold.errors import MultifoldError
 from multifold.scores import similarities
@@ -91,7 +92,7 @@ def probe_collection(service: CollectionService, former: ProbeResult | None = No
 
 def _check_stored(service: CollectionService, after: int) -> tuple[int, int, int]:
     """How many of the next observations are damaged and repaired, and the last row that was checked."""
-    damage, last = service.collection.damaged(after, ROWS_CHECKED)
+    damage, last = service.collection.read(find_damage_after, after, ROWS_CHECKED)
     repaired = 0
     for name, of_item in groupby(sorted(damage), key=lambda one: one.item):
         parts = list(of_item)
@@ -135,7 +136,7 @@ def check_readiness(service: CollectionService) -> None:
     seen = service.collection.version
     for item in service.collection.scroll(limit=1):
         if item.observations and not _is_found(service, item):  # all of them may be damaged
-            _, changed = service.collection.changed(seen)
+            _, changed = service.collection.read(changed_items, seen)
             # A search need not see what is being written.
             if changed is not None and item.id not in changed:
                 raise MultifoldError(f"the item {item.id!r} is not found where its score puts it")

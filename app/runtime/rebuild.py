@@ -24,8 +24,10 @@ from app.ingest.sources import ItemSource
 from app.operations import probes
 from index.contracts import stored_plan
 from index.jobs import JobProgress, JobRecord
+from index.store import browse
 from index.store.blobs import BlobKey
-from index.store.feedback import Judgement
+from index.store.feedback import Judgement, page_of_judgements
+from index.store.metadata import changed_items, last_change
 from multifold.errors import MultifoldError
 from multifold.types import Item
 
@@ -85,7 +87,7 @@ class CollectionCopier:
         """Copy every item, in the order of their ids; then delete what only the target has."""
         result = self._progress.result
         if "version" not in result:
-            result["version"] = self._from.changed(0)[0]
+            result["version"] = self._from.read(last_change)
             self._progress.total = await self._target.run(self._from.count)
         while not result.get("whole"):
             after = result.get("after")
@@ -104,7 +106,7 @@ class CollectionCopier:
     async def catch_up(self) -> None:
         while True:
             since = self._progress.result["version"]
-            version, ids = await self._source.run(partial(self._from.changed, since))
+            version, ids = await self._source.run(partial(self._from.read, changed_items, since))
             if ids is None:
                 raise MultifoldError("the log was shortened meanwhile: start again")
             for start in range(0, len(ids), ITEMS_A_PAGE):
@@ -124,7 +126,9 @@ class CollectionCopier:
     async def copy_verdicts(self) -> None:
         """Copy the verdicts with their queries; repeating it does no harm."""
         after: str | None = None
-        while page := await self._source.run(partial(self._from.judgements, after, ITEMS_A_PAGE)):
+        while page := await self._source.run(
+            partial(self._from.read, page_of_judgements, after, ITEMS_A_PAGE)
+        ):
             await self._target.run(partial(self._store_verdicts, page))
             after = page[-1].id
 
@@ -211,7 +215,7 @@ async def run_reindex(collections: Collections, job: JobRecord, progress: JobPro
             raise MultifoldError("the new index was called off")
         progress.done = done
 
-    progress.total = sum((await run_in_threadpool(collection.observations)).values())
+    progress.total = sum((await run_in_threadpool(collection.read, browse.count_observations)).values())
     try:
         reports = await run_in_threadpool(partial(collection.reindex, stored_plan(job.spec), on_progress))
     finally:

@@ -104,7 +104,7 @@ def fill(collection: Collection, maker: LikenessMaker, wanted: int) -> None:
     ):
         collection.upsert([maker.item(number) for number in range(first, min(first + TOGETHER, wanted))])
     collection.texts.settle()
-    collection.settle()
+    collection.engines.settle()
 
 
 class StageClock:

@@ -150,7 +150,7 @@ class OurCollection(Racer):
         return found
 
     def build(self) -> None:
-        self._collection.settle()
+        self._collection.engines.settle()
 
     def set_recall(self, recall: float) -> None:
         self._collection.reindex(self._plan(recall))

@@ -34,7 +34,7 @@ def fill_collection(folder: Path, encoder: Encoder, count: int, views: int) -> N
         for start in range(collection.count(), count, CHUNK):
             numbers = range(start, min(count, start + CHUNK))
             collection.upsert([_item(number, features, spread, views, rng) for number in numbers])
-        collection.settle()
+        collection.engines.settle()
         if collection.evidence() is None:  # else the service fits it while it is measured
             collection.fit_evidence(lambda texts: encoder.texts(texts).features)
 

@@ -32,6 +32,7 @@ from benches.service.sample_collection import BenchQuery, fill_collection, photo
 from index.collection import Collection
 from index.search.evidence_model import UNFITTED, EvidenceModel
 from index.search.search import TARGETS, SearchRequest
+from index.store import browse
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
 from multifold.errors import MultifoldError
@@ -61,7 +62,8 @@ def run(args: argparse.Namespace) -> int:
             Collection.open(settings.data, encoder, read_only=True) as collection,
             ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as clients,
         ):
-            print(f"{collection.count()} items, {collection.observations()['view']} views; ", end="")
+            views = collection.read(browse.count_observations)["view"]
+            print(f"{collection.count()} items, {views} views; ", end="")
             print(f"{args.turns} turns of {args.seconds:g} s\n")
             print(head(*COLUMNS))
             served = ServedClients(service, clients)

@@ -40,14 +40,18 @@ class StoreImport:
 
     def __init__(self, place: CollectionLocation, space: Space) -> None:
         self._lock = None if place.database else WriterLock(place.folder, f"an import, process {os.getpid()}")
-        self._space, self._store = space, Store(place.items, space.vector_id)
-        self.differing = self._store.differing
+        self._space = space
+        self._store = Store(place.items, space.vector_id)
 
     def upsert(self, items: Sequence[Item]) -> int:
         """Store all items or none; returns the collection's new version."""
         check_items(items, self._store.feature_length)
         check_vectors(items, self._space)
         return self._store.upsert(items)
+
+    def differing(self, items: Sequence[Item]) -> list[Item]:
+        """Those of the items that are not stored just so."""
+        return self._store.differing(items)
 
     def count(self) -> int:
         """How many items there are now."""
@@ -121,9 +125,9 @@ def _check_points(source: Path, space: Space, embeddings: EmbeddingRows) -> None
 def _seal(collection: Collection) -> None:
     """Wait until the indexes of all rows and texts are built, and show how far the first is."""
     with ThreadPoolExecutor(1) as worker, progress_bar(desc="indexing", unit="row") as bar:
-        settled = worker.submit(collection.settle)
+        settled = worker.submit(collection.engines.settle)
         while not settled.done():
-            sealed, bar.total = collection.sealed_rows()
+            sealed, bar.total = collection.engines.sealed_rows()
             bar.update(sealed - bar.n)
             wait([settled], SECOND)
     settled.result()
@@ -144,7 +148,7 @@ def build(args: argparse.Namespace) -> int:
     plan = IndexPlan(args.type, args.device, args.recall, memory=args.memory)
     print(f"building the index of {args.place.shown}: {plan.type} at recall {plan.recall}", flush=True)
     with open_collection(args, plan=plan) as collection:
-        reports = collection.settle()
+        reports = collection.engines.settle()
         collection.ask_for(plan)
     print_reports({" ".join(segment): some for segment, some in reports.items()})
     return 0

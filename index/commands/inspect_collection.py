@@ -60,7 +60,7 @@ def _problems(args: argparse.Namespace) -> Iterator[str]:
         yield from find_store_problems(open_blobs(args.place.folder, args.place.bucket), store)
     if not args.no_index:
         with open_collection(args, read_only=True) as collection:
-            collection.settle()
+            collection.engines.settle()
             yield from collection.disagreements()
 
 

@@ -163,7 +163,7 @@ def count_facets(
     return {key: _facet(connection, key, where, limit) for key in keys}
 
 
-def number_spans(connection: Connection, keys: Sequence[str], where: Choice) -> dict[str, NumberSpan]:
+def number_spans(connection: Connection, keys: Sequence[str], where: Choice = None) -> dict[str, NumberSpan]:
     """The span of each key that has numbers."""
     check_facets(keys)
     number, edition = facts.c.number, facts.c.edition

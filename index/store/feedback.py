@@ -94,7 +94,10 @@ def get_judgement(connection: Connection, name: str) -> Judgement | None:
 
 
 def page_of_judgements(
-    connection: Connection, after: str | None, limit: int, chosen: FeedbackFilter
+    connection: Connection,
+    after: str | None = None,
+    limit: int = 100,
+    chosen: FeedbackFilter = FeedbackFilter(),
 ) -> list[Judgement]:
     """Verdicts in the order of their ids, from behind the one named."""
     check_page(after, limit)

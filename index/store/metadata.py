@@ -149,12 +149,13 @@ def log_changes(
     return first
 
 
-def changed_items(connection: Connection, since: int) -> list[str] | None:
-    """The items that were written or deleted after a version; None if the log does not reach back so far."""
+def changed_items(connection: Connection, since: int) -> tuple[int, list[str] | None]:
+    """The last change, and the items changed after an earlier one; None: the log was cut short."""
+    last = last_change(connection)
     if since < pruned_until(connection):
-        return None
+        return last, None
     ids = select(changes.c.item).where(changes.c.sequence > since).distinct()
-    return sorted(connection.scalars(ids))
+    return last, sorted(connection.scalars(ids))
 
 
 def prune_log(connection: Connection, kept: int) -> int:

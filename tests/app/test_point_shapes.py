@@ -16,6 +16,7 @@ import trimesh
 
 from app.operations.probes import probe_collection
 from app.runtime import rebuild
+from index.store import browse
 from index.store.item_rows import ItemError
 from multifold.analysis.surface import CELLS
 from multifold.client import Client
@@ -66,7 +67,7 @@ def kinds(opened: House, name: str) -> Counter[str]:
 
 def test_a_mesh_is_stored_with_its_points(shop: House, tmp_path: Path) -> None:
     assert kinds(shop, "ball") == {"view": 6, "points": 1}
-    assert shop.service.collection.observations()["points"] == 6
+    assert shop.service.collection.read(browse.count_observations)["points"] == 6
     (tmp_path / "ball.stl").write_bytes(stl("ball"))
     sample = sample_points(load_model(tmp_path / "ball.stl"), tiny.POINTS.points, tiny.POINTS.seed)
     stored = shop.service.item("ball").observations

@@ -145,7 +145,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Collecti
     with Collection.open(tmp_path_factory.mktemp("indexed"), Sphere(DIM), plan=plan) as collection:
         held = items(range(ITEMS))
         collection.upsert(held)
-        for engine in collection._derived._engines.values():
+        for engine in collection.engines._engines.values():
             engine.settle()  # type: ignore[attr-defined]
         assert (
             len(collection.search(Query(feature(1).repeat(4), "shape"), parse_filter({"u": {"gte": 0}})))

@@ -13,6 +13,7 @@ from index.collection import Collection, CollectionError
 from index.contracts import QueryError
 from index.engines.exact_engine import ExactEngine
 from index.search.search import SearchRequest
+from index.store import browse
 from index.store.database import StoreError
 from index.store.filters import parse_filter
 from index.store.folder_locks import LockError, writer_of
@@ -40,7 +41,7 @@ def test_items_come_back(collection: Collection) -> None:
     assert collection.get("nothing") is collection.get("\ud800") is None
     assert collection.ids() == ["b", "chair/1 ☃"]
     assert collection.count() == 2
-    assert collection.observations() == {"caption": 2, "photo": 0, "view": 4}
+    assert collection.read(browse.count_observations) == {"caption": 2, "photo": 0, "view": 4}
 
 
 def test_an_empty_collection_finds_nothing(collection: Collection) -> None:

@@ -21,7 +21,7 @@ from index.maintenance.verify import find_store_problems
 from index.store.blobs import FolderBlobs
 from index.store.browse import DAMAGED_ROW
 from index.store.database import StoreError
-from index.store.feedback import FeedbackQueryPart, Judgement
+from index.store.feedback import FeedbackQueryPart, Judgement, page_of_judgements
 from index.store.item_rows import ItemError
 from index.store.schema import tables
 from index.store.store import Store
@@ -185,7 +185,7 @@ def test_a_bit_that_flips_anywhere_is_told(folder: Path, table: str, column: str
             with Collection.open(folder, SPACE) as collection:
                 collection.search(query(feature(0, 1)))
                 collection.scroll(limit=10)
-                collection.judgements()
+                collection.read(page_of_judgements)
             found = problems(folder)
         except MultifoldError as error:
             found = [str(error)]
@@ -239,7 +239,7 @@ def test_numbers_that_are_none_keep_no_segment_from_being_sealed(tmp_path: Path)
         collection.upsert(items)
     damage(tmp_path, "i7", 0, make_nan)
     with Collection.open(tmp_path, SPACE, plan=plan) as collection:
-        reports = collection.settle()
+        reports = collection.engines.settle()
         assert all(sum(one.rows for one in some) == 199 for some in reports.values())
         assert collection.search(query(items[3].observations[0].feature))[0].id == "i3"
 

@@ -38,35 +38,39 @@ def judgement(number: int, verdict: Verdict = "good", item: str = "a") -> Judgem
 def test_what_is_written_is_read(kept: Collection) -> None:
     version = kept.version
     kept.judge(judgement(1))
-    assert kept.judgements() == [judgement(1)]
-    assert kept.judgement(f"{1:032x}") == judgement(1)
-    assert kept.judgement("a\0") is None
+    assert kept.read(feedback.page_of_judgements) == [judgement(1)]
+    assert kept.read(feedback.get_judgement, f"{1:032x}") == judgement(1)
+    assert kept.read(feedback.get_judgement, "a\0") is None
     assert kept.version == version
     kept.delete(["a"])
-    assert kept.judgements() == [judgement(1)]
+    assert kept.read(feedback.page_of_judgements) == [judgement(1)]
 
 
 def test_one_verdict_a_name(kept: Collection) -> None:
     kept.judge(judgement(1))
     kept.judge(judgement(1, "bad"))
-    assert kept.judgements() == [judgement(1, "bad")]
+    assert kept.read(feedback.page_of_judgements) == [judgement(1, "bad")]
     assert [kept.withdraw(f"{1:032x}"), kept.withdraw(f"{1:032x}"), kept.withdraw("\0")] == [1, 0, 0]
 
 
 def test_pages_and_choices(kept: Collection) -> None:
     for number in range(5):
         kept.judge(judgement(number, "good" if number % 2 else "bad", f"i{number}"))
-    first = kept.judgements(limit=2)
+    first = kept.read(feedback.page_of_judgements, limit=2)
     assert [one.item for one in first] == ["i0", "i1"]
-    assert [one.item for one in kept.judgements(first[-1].id, 9)] == ["i2", "i3", "i4"]
-    assert [one.item for one in kept.judgements(chosen=FeedbackFilter(verdict="good"))] == ["i1", "i3"]
-    assert [one.item for one in kept.judgements(chosen=FeedbackFilter("i2", "bad"))] == ["i2"]
+    following = kept.read(feedback.page_of_judgements, first[-1].id, 9)
+    assert [one.item for one in following] == ["i2", "i3", "i4"]
+    for chosen, wanted in (
+        (FeedbackFilter(verdict="good"), ["i1", "i3"]),
+        (FeedbackFilter("i2", "bad"), ["i2"]),
+    ):
+        found = kept.read(feedback.page_of_judgements, chosen=chosen)
+        assert [one.item for one in found] == wanted
 
 
 def test_pictures_that_were_asked_with_are_not_cleared_away(kept: Collection) -> None:
     kept.judge(judgement(1))
-    with kept._store.moment() as now:
-        assert set(feedback.blob_keys(now)) == {BLOB}
+    assert kept.read(lambda now: set(feedback.blob_keys(now))) == {BLOB}
 
 
 def test_there_is_an_end(kept: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,4 +79,4 @@ def test_there_is_an_end(kept: Collection, monkeypatch: pytest.MonkeyPatch) -> N
         kept.judge(judgement(number))
     with pytest.raises(FeedbackError, match="2 verdicts are kept"):
         kept.judge(judgement(3))
-    assert len(kept.judgements()) == 2
+    assert len(kept.read(feedback.page_of_judgements)) == 2

@@ -212,25 +212,25 @@ def test_facets_count_items(collection: Collection) -> None:
 def test_spans_of_numbers(collection: Collection) -> None:
     values = [3, -1.5, [7, 2], True, "9", None, {"deep": 1e300}]
     collection.upsert([with_payload(f"i{n}", {"x": value, "n": n}) for n, value in enumerate(values)])
-    assert collection.spans(["x", "n", "x.deep", "nothing"]) == {
+    assert collection.read(browse.number_spans, ["x", "n", "x.deep", "nothing"]) == {
         "x": NumberSpan(-1.5, 7.0, 3),
         "n": NumberSpan(0.0, 6.0, 7),
         "x.deep": NumberSpan(1e300, 1e300, 1),
     }
-    assert collection.spans(["x", "n"], parse_filter({"n": {"gte": 2, "lt": 5}})) == {
+    assert collection.read(browse.number_spans, ["x", "n"], parse_filter({"n": {"gte": 2, "lt": 5}})) == {
         "x": NumberSpan(2.0, 7.0, 1),
         "n": NumberSpan(2.0, 4.0, 3),
     }
-    assert collection.spans(["x"], parse_filter({"n": 3})) == {}
+    assert collection.read(browse.number_spans, ["x"], parse_filter({"n": 3})) == {}
     with pytest.raises(QueryError, match="list of up to 64 keys"):
-        collection.spans("x")
+        collection.read(browse.number_spans, "x")
 
 
 def test_items_that_are_named_are_counted_alone(collection: Collection) -> None:
     collection.upsert([with_payload(f"i{n}", {"x": n % 2, "y": n}) for n in range(6)])
     named = ["i1", "i3", "i4", "gone"]
     assert [(one.value, one.count) for one in collection.facets(["x"], named)["x"]] == [(1, 2), (0, 1)]
-    assert collection.spans(["y"], named) == {"y": NumberSpan(1.0, 4.0, 3)}
+    assert collection.read(browse.number_spans, ["y"], named) == {"y": NumberSpan(1.0, 4.0, 3)}
     assert collection.facets(["x"], []) == {"x": []}
 
 
@@ -239,7 +239,7 @@ def listed(collection: Collection, order: str, limit: int, where: Filter | None 
     found: list[str] = []
     after = None
     while True:
-        page, after = collection.sorted(browse.parse_order(order), after, limit, where)
+        page, after = collection.read(browse.page_in_order, browse.parse_order(order), after, limit, where)
         found += [item.id for item in page]
         if after is None:
             return found
@@ -271,7 +271,7 @@ def test_an_order_that_is_none_is_refused(order: str) -> None:
 def test_a_mark_that_is_none_is_refused(collection: Collection, mark: str) -> None:
     for order in ("newest", "payload.x"):
         with pytest.raises(ItemOrderError, match="ends with"):
-            collection.sorted(browse.parse_order(order), mark)
+            collection.read(browse.page_in_order, browse.parse_order(order), mark, 9)
 
 
 def test_deleting_by_filter(collection: Collection) -> None:

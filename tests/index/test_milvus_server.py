@@ -180,7 +180,7 @@ def test_what_one_measures_all_are_told(milvus: MilvusServer, tmp_path: Path, se
         for start in range(0, len(rows), 1000):
             some = range(start, start + 1000)
             one.upsert([Item(f"i{n}", (view(0, rows[n]), caption(0, queries[n % 256]))) for n in some])
-        reports = one.settle()
+        reports = one.engines.settle()
         assert set(reports) == {
             (side, kind) for side in ("shape", "text") for kind in ("observation", "pooled")
         }
@@ -188,7 +188,7 @@ def test_what_one_measures_all_are_told(milvus: MilvusServer, tmp_path: Path, se
             assert (report.type, report.rows, report.target) == ("HNSW in Milvus", 5000, 0.99)
             assert report.recall >= 0.99
         with opened() as other:
-            told = [[str(report) for (report,) in each.settle().values()] for each in (one, other)]
+            told = [[str(report) for (report,) in each.engines.settle().values()] for each in (one, other)]
             assert sorted(told[0]) == sorted(told[1])
             found = [hit.id for hit in other.search(query(queries[0], limit=10))]
             best = np.argsort(-(rows @ queries[0]))[:10]

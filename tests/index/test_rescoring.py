@@ -98,7 +98,7 @@ def test_pages_follow_each_other_and_every_row_may_be_looked_at(
     items, (asked,) = things(100), vectors(2)[1:]
     with Collection.open(tmp_path, SPACE, plan=plan) as collection:
         collection.upsert(items)
-        collection.settle()
+        collection.engines.settle()
         whole = [hit.id for hit in collection.search(query(asked, limit=100))]
         pages = [collection.search(query(asked, limit=5, offset=start)) for start in range(0, 100, 5)]
         assert [hit.id for page in pages for hit in page] == whole

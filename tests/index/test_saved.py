@@ -85,7 +85,9 @@ def test_the_more_there_is_the_more_a_save_waits_for(tmp_path: Path, monkeypatch
 
 
 def parts(collection: Collection) -> dict[object, list[object]]:
-    return {name: [one.as_json() for one in reports] for name, (_, reports) in collection.sealed().items()}
+    return {
+        name: [one.as_json() for one in reports] for name, (_, reports) in collection.engines.sealed().items()
+    }
 
 
 def test_what_was_sealed_after_the_last_save_is_saved_too(
@@ -98,7 +100,7 @@ def test_what_was_sealed_after_the_last_save_is_saved_too(
         collection.upsert([thing(f"item {n}", rng) for n in range(100)])
         version = collection.version
     with opened(tmp_path) as collection:
-        collection.settle()
+        collection.engines.settle()
         sealed = parts(collection)
         assert all(sealed.values())
     monkeypatch.setattr(SegmentBuilder, "build", None)  # nothing is sealed anew

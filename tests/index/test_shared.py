@@ -50,7 +50,7 @@ def collection(tmp_path: Path, cluster: MilvusAddress) -> Iterator[Collection]:
 
 
 def engines(collection: Collection) -> list[MilvusEngine]:
-    return [one for one in collection._derived.engines.values() if isinstance(one, MilvusEngine)]
+    return [one for one in collection.engines.engines.values() if isinstance(one, MilvusEngine)]
 
 
 def things(count: int, seed: int = 0) -> list[Item]:
@@ -100,7 +100,7 @@ def test_a_filter_that_milvus_is_asked_finds_what_it_lets_through(
             for exact in (False, True):
                 found = collection.search(asked, parse_filter(where), exact=exact)
                 assert answers(found) == brute(wanted, SPACE, asked)
-        collection.discard()
+        collection.engines.discard()
 
 
 def test_a_filter_is_asked_by_its_values(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,7 +268,7 @@ def test_a_version_that_was_never_fed_is_not_looked_at(
         overtakes = iter([True])
 
         def overtaken(self: cluster_engines.ClusterEngineSet, store: Store) -> None:
-            if self is other._derived and next(overtakes, False):
+            if self is other.engines and next(overtakes, False):
                 one.upsert(items[:1])
             catch_up(self, store)
 
@@ -360,5 +360,5 @@ def test_a_collection_that_is_given_up_leaves_nothing(collection: Collection) ->
     collection.upsert(things(3))
     names = [engine.name for engine in engines(collection)]
     assert all(embedded().find(name) for name in names)
-    collection.discard()
+    collection.engines.discard()
     assert not any(embedded().find(name) for name in names)

@@ -153,7 +153,7 @@ def test_a_collection_that_is_derived_anew_writes_vectors_once(tmp_path: Path) -
     shutil.rmtree(tmp_path / "index")
     with Collection.open(tmp_path, space, plan=plan) as collection:
         assert [hit.id for hit in collection.search(query(ROWS[5]), exact=True)] == wanted
-        reports = collection.settle()
+        reports = collection.engines.settle()
         assert [len(parts) for parts in reports.values()] == [1, 1]
         assert collection.disagreements() == []
         collection.upsert(things[:10])
@@ -316,7 +316,7 @@ def test_a_collection_makes_damaged_vectors_again(tmp_path: Path) -> None:
     things = [Item(f"thing {number}", (view(0, ROWS[number]),), {}) for number in range(COUNT)]
     with Collection.open(tmp_path, space, plan=plan) as collection:
         collection.upsert(things)
-        collection.settle()
+        collection.engines.settle()
         wanted = [hit.id for hit in collection.search(query(ROWS[5]), exact=True)]
     damaged = [*tmp_path.glob("index/*/*.vectors")]
     assert damaged

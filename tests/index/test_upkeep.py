@@ -198,9 +198,9 @@ def test_a_damaged_page_is_found(collection: Collection, tmp_path: Path) -> None
 def test_indexes_that_disagree_are_found(tmp_path: Path, plan: IndexPlan) -> None:
     with Collection.open(tmp_path, SPACE, plan=plan) as collection:
         changed(collection, 120)
-        collection.settle()
+        collection.engines.settle()
         assert collection.disagreements() == []
-        (engine,) = [e for s, e in collection._derived.engines.items() if s == ("shape", "pooled")]
+        (engine,) = [e for s, e in collection.engines.engines.items() if s == ("shape", "pooled")]
         (row,) = np.concatenate([block[0] for block in engine.blocks()])[:1]
         engine.remove(np.array([row]))
         assert [

@@ -13,8 +13,10 @@ from index.collection import Collection
 from index.contracts import IndexPlan
 from index.engines.saved_engines import CURRENT
 from index.search import engine_set
+from index.store import browse
+from index.store.checksums import find_damage_after
 from index.store.database import checksums_of
-from index.store.feedback import FeedbackQueryPart, Judgement
+from index.store.feedback import FeedbackQueryPart, Judgement, get_judgement
 from multifold.types import Item, Observation
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import query, thing
@@ -67,9 +69,9 @@ def test_items_are_without_them(former: Path) -> None:
         assert item is not None
         assert [one.kind for one in item.observations] == ["view", "view", "caption"]
         assert item.damaged == ()
-        assert collection.observations() == {"caption": 20, "photo": 0, "view": 40}
+        assert collection.read(browse.count_observations) == {"caption": 20, "photo": 0, "view": 40}
         assert collection.disagreements() == []
-        assert collection.damaged(-1, 1_000)[0] == []
+        assert collection.read(find_damage_after, -1, 1_000)[0] == []
 
 
 def test_searches_find_what_they_find_without_them(
@@ -112,4 +114,4 @@ def test_a_cluster_with_them_is_fed_anew() -> None:
 
 def test_a_verdict_on_them_counts(former: Path) -> None:
     with opened(former) as collection:
-        assert collection.judgement(JUDGED.id) == replace(JUDGED, seen=None)
+        assert collection.read(get_judgement, JUDGED.id) == replace(JUDGED, seen=None)

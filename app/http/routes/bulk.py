@@ -89,7 +89,8 @@ def _chosen(body: ItemFilterBody) -> Filter | None:
 def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str | None]:
     chosen = _chosen(body)
     if body.sort != "id":
-        return collection.sorted(browse.parse_order(body.sort), body.after, body.limit, chosen)
+        order = browse.parse_order(body.sort)
+        return collection.read(browse.page_in_order, order, body.after, body.limit, chosen)
     items = collection.scroll(body.after, body.limit, chosen)
     return items, items[-1].id if len(items) == body.limit else None
 

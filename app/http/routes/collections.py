@@ -17,6 +17,7 @@ from index.contracts import IndexPlan
 from index.engine_factory import check_plan
 from index.names import DEFAULT, MAIN
 from index.registry import CollectionListing
+from index.store import browse
 from multifold.bundle.bundle import Bundle, BundleError
 from multifold.errors import MultifoldError
 from multifold.wire import administration as wire
@@ -189,7 +190,7 @@ def _status(service: CollectionService, listing: CollectionListing) -> Collectio
         vector_id=bundle.vector_id,
         bundle=bundle.name,
         items=collection.count(),
-        observations=dict(collection.observations()),
+        observations=dict(collection.read(browse.count_observations)),
         version=collection.version,
         index=wire.IndexSettings(plan.type, plan.device, plan.recall, plan.memory),
         trouble=None,

@@ -12,7 +12,13 @@ from app.http.openapi import FILE, body_errors, error_responses
 from app.ingest.uploads import PICTURE_TYPES
 from app.search.parts import read_parts
 from index.store.blobs import BlobKey
-from index.store.feedback import FeedbackFilter, FeedbackQueryPart, Judgement
+from index.store.feedback import (
+    FeedbackFilter,
+    FeedbackQueryPart,
+    Judgement,
+    get_judgement,
+    page_of_judgements,
+)
 from multifold.types import Verdict
 from multifold.wire.items import MAX_PAGE, RemovalAnswer
 from multifold.wire.search import (
@@ -47,7 +53,7 @@ async def list_verdicts(
 ) -> FeedbackPage:
     """A page of verdicts, of one item or of one kind; its `next` begins the following page."""
     chosen = FeedbackFilter(item, verdict)
-    judgements = await service.run(lambda: service.collection.judgements(after, limit, chosen))
+    judgements = await service.run(lambda: service.collection.read(page_of_judgements, after, limit, chosen))
     last = judgements[-1].id if len(judgements) == limit else None
     return FeedbackPage(tuple(_serialize(one, address) for one in judgements), last)
 
@@ -55,7 +61,7 @@ async def list_verdicts(
 @router.get("/{feedback_id}/files/{index}", **FILE)
 async def get_verdict_file(service: CollectionDep, feedback_id: str, index: int) -> Response:
     """The picture or mesh that was asked with, where it is kept; parts of a mix are counted from 0."""
-    judgement = await service.run(lambda: service.collection.judgement(feedback_id))
+    judgement = await service.run(lambda: service.collection.read(get_judgement, feedback_id))
     parts = judgement.query if judgement else ()
     blob = parts[index].blob if 0 <= index < len(parts) else None
     if blob is None:

@@ -9,6 +9,7 @@ from app.collections.service import CollectionService
 from app.http.dependencies import CollectionDep, CollectionsDep
 from index.contracts import AUTO
 from index.search.evidence_model import NAMES, SideModel, Weights
+from index.store import browse
 from multifold.types import SIDES
 from multifold.wire.administration import FolderAnswer, FolderStatus
 from multifold.wire.items import MAX_PAGE
@@ -58,10 +59,10 @@ def describe(service: CollectionService, folder: FolderStatus | None = None) -> 
 
 def _collection(service: CollectionService) -> CollectionSummary:
     one, evidence = service.collection, service.evidence_model()
-    sealed, rows = one.sealed_rows()
+    sealed, rows = one.engines.sealed_rows()
     return CollectionSummary(
         items=one.count(),
-        observations=one.observations(),
+        observations=one.read(browse.count_observations),
         version=one.version,
         rows=rows,
         sealed_rows=sealed,
@@ -73,8 +74,8 @@ def _collection(service: CollectionService) -> CollectionSummary:
 
 def _memory(service: CollectionService) -> MemorySummary:
     one = service.collection
-    parts = [part for _, some in one.sealed().values() for part in some]
-    counts = [count for count in one.read_counts().values() if count.reads]
+    parts = [part for _, some in one.engines.sealed().values() for part in some]
+    counts = [count for count in one.engines.read_counts().values() if count.reads]
     held = sum(part.rows * part.bytes_per_row for part in parts)
     files = sum(part.rows * part.file_bytes_per_row for part in parts)
     reads = sum(count.reads for count in counts)

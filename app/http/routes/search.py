@@ -18,6 +18,7 @@ from app.search.paging import SearchPage
 from app.search.parts import choose_sides, read_parts
 from app.search.query import ItemQueryPart, SearchHits
 from app.search.search import search as run_search
+from index.store import browse
 from index.store.browse import Choice, ValueCount
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
@@ -117,7 +118,10 @@ async def count_facets(service: CollectionDep, body: FacetsBody) -> FacetsAnswer
         options = replace(body.query, limit=body.best, offset=0)
         where = [hit.id for hit in (await run_search(service, parts, options, chosen)).hits]
     counts, spans = await service.run(
-        lambda: (collection.facets(body.keys, where, body.limit), collection.spans(body.keys, where))
+        lambda: (
+            collection.facets(body.keys, where, body.limit),
+            collection.read(browse.number_spans, body.keys, where),
+        )
     )
     return FacetsAnswer(
         {key: tuple(map(_serialize_count, values)) for key, values in counts.items()},

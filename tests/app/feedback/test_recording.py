@@ -10,6 +10,7 @@ import pytest
 from app.collections.evidence import FEW_VERDICTS
 from index.collection import Collection
 from index.maintenance.restore import restore_snapshot
+from index.store.feedback import page_of_judgements
 from multifold.client import Client, MixPart, Search
 from multifold.wire.files import UploadedFile, file_text
 from tests.app.answers import refused
@@ -194,7 +195,7 @@ def test_a_snapshot_holds_them(open_house: House, tmp_path: Path) -> None:
     name = open_house.client.post("/v1/snapshots").json()["name"]
     restore_snapshot(open_house.shelf.settings.data / "snapshots" / name, tmp_path / "copy")
     with Collection.open(tmp_path / "copy", open_house.service.encoder) as collection:
-        (kept,) = collection.judgements()
+        (kept,) = collection.read(page_of_judgements)
         assert kept.query[0].blob is not None
         assert collection.blobs.get(kept.query[0].blob) == png("yellow")
     clear(open_house)

@@ -18,6 +18,7 @@ from app.ingest.plan import plan_names
 from app.ingest.sources import FileStamp, IngestTask, SourceFolder
 from app.runtime import folder
 from index.collection import Collection
+from index.store import browse
 from multifold.client import Client
 from multifold.files.folder import FolderContents
 from renderers.mesh.formats.mesh_file import find_companions, peek_companions
@@ -120,7 +121,7 @@ def test_a_file_that_comes_during_a_long_pass_is_named_before_its_end(
     def note(
         files: FolderContents, source: SourceFolder, collection: Collection, unread: dict[str, FileStamp]
     ) -> list[IngestTask]:
-        pictures.append(collection.observations()["photo"])
+        pictures.append(collection.read(browse.count_observations)["photo"])
         tasks = plan_names(files, source, collection, unread)
         if len(pictures) == 1:
             (root / "new.png").write_bytes(png("yellow"))
@@ -128,7 +129,7 @@ def test_a_file_that_comes_during_a_long_pass_is_named_before_its_end(
 
     monkeypatch.setattr(folder, "plan_names", note)
     with house(root.parent / "data", bundle, folder=root) as own:
-        rest(own, lambda: own.service.collection.observations()["photo"] == 42)
+        rest(own, lambda: own.service.collection.read(browse.count_observations)["photo"] == 42)
         assert "new" in ids(own)
     assert pictures[0] == 0
     assert 0 < pictures[1] < 42
@@ -140,7 +141,7 @@ def test_the_collection_follows_the_folder(root: Path, bundle: Path) -> None:
         before = own.service.item("IMG_2034")
         own.client.patch("/v1/items/IMG_2034", json={"payload": {"tags": ["hall"]}})
         (root / "green ball.png").write_bytes(png("green"))
-        rest(own, lambda: own.service.collection.observations()["photo"] == 2)
+        rest(own, lambda: own.service.collection.read(browse.count_observations)["photo"] == 2)
         (root / "IMG_2034.txt").write_text("a wall")
         rest(own, lambda: own.service.item("IMG_2034").texts == ("a wall",))
         assert own.service.item("IMG_2034").pictures("photo") == before.pictures("photo")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.training.losses import DIRECTIONS, both
+from tests.training.losses.plain import DIRECTIONS, both
 
 ROWS, COLUMNS = [0, 0, 0, 1, 1, 2, 2, 2, 2], [0, 0, 1, 1, 1, 2, 2]
 

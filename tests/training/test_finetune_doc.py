@@ -9,7 +9,7 @@ import pytest
 from app.main import create_app
 from app.settings import Settings
 from multifold.cli import main
-from tests.training.data.test_folder import CUBE
+from tests.training.data.sources.test_folder import CUBE
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "finetune.md"
 TOY = (

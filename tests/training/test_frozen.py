@@ -7,22 +7,13 @@ import pytest
 import torch
 
 from tests.training import small
-from tests.training.test_points import POINTS, grouped, spec
+from tests.training.clouds import POINTS, data
 from training import checkpoint, loop
-from training.batches import TrainingItems
 from training.objective import Objective
 from training.recipes.schema import Recipe, parse_recipe
 from training.run import TrainingRun
-from training.towers.tokenizers import TrainedTokenizer
 
 STILL = {"image": {"trainable": "none"}, "text": {"trainable": "none"}}
-
-
-@pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    recipe = small.recipe(steps=40)
-    groups, tokenizer = small.groups(recipe)
-    return loop.train(recipe, groups, tokenizer, tmp_path_factory.mktemp("views"))
 
 
 def beside(start: Path, sections: dict[str, Any] | None = None, **train: object) -> Recipe:
@@ -36,16 +27,10 @@ def beside(start: Path, sections: dict[str, Any] | None = None, **train: object)
     return parse_recipe(raw, "beside")
 
 
-def data(recipe: Recipe) -> tuple[TrainingItems, TrainedTokenizer]:
-    items, tokenizer = small.groups(recipe)
-    points = grouped(16, spec()) if recipe.points else None
-    return TrainingItems(items.pixels, items.tokens, items.captions, points=points, directions=3), tokenizer
-
-
-def test_points_learn_and_the_towers_stay(trained: Path, tmp_path: Path) -> None:
-    recipe = beside(trained)
+def test_points_learn_and_the_towers_stay(trained_run: Path, tmp_path: Path) -> None:
+    recipe = beside(trained_run)
     path = loop.train(recipe, *data(recipe), tmp_path)
-    before = checkpoint.read_checkpoint(trained).weights
+    before = checkpoint.read_checkpoint(trained_run).weights
     after = checkpoint.load_checkpoint(path).model.state_dict()
     assert all(torch.equal(after[name], weight) for name, weight in before.items())
     torch.manual_seed(recipe.train.seed)
@@ -54,12 +39,12 @@ def test_points_learn_and_the_towers_stay(trained: Path, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("still", [("image", "text"), ("image",), ("text",)], ids=["both", "image", "text"])
-def test_features_stand_for_what_the_towers_read(trained: Path, still: tuple[str, ...]) -> None:
+def test_features_stand_for_what_the_towers_read(trained_run: Path, still: tuple[str, ...]) -> None:
     sections = {side: {"trainable": "none" if side in still else "all"} for side in STILL}
-    recipe = beside(trained, sections)
+    recipe = beside(trained_run, sections)
     items, tokenizer = data(recipe)
     run = TrainingRun(recipe, items, tokenizer, torch.device("cpu"))
-    learning = beside(trained, {side: {"trainable": "all"} for side in STILL})
+    learning = beside(trained_run, {side: {"trainable": "all"} for side in STILL})
     plain = TrainingRun(learning, items, tokenizer, run.device)
     stored, whole = next(run.batches), next(plain.batches)
     assert stored.pixels.ndim == (2 if "image" in still else 4)
@@ -73,8 +58,8 @@ def test_features_stand_for_what_the_towers_read(trained: Path, still: tuple[str
         assert any(slopes) is (side not in still)
 
 
-def test_a_stopped_run_goes_on(trained: Path, tmp_path: Path) -> None:
-    recipe = beside(trained, steps=6, save_every=3)
+def test_a_stopped_run_goes_on(trained_run: Path, tmp_path: Path) -> None:
+    recipe = beside(trained_run, steps=6, save_every=3)
     whole = checkpoint.load_checkpoint(loop.train(recipe, *data(recipe), tmp_path)).model.state_dict()
     run = TrainingRun(recipe, *data(recipe), torch.device("cpu"))
     for _ in range(3):

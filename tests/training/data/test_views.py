@@ -9,7 +9,7 @@ from PIL import Image
 from multifold.bundle.bundle import ViewSpec
 from multifold.bundle.preprocess import ImageSpec
 from multifold.manifest import ManifestEntry
-from tests.training.data.test_folder import CUBE
+from tests.training.data.sources.test_folder import CUBE
 from training.data import views
 from training.data.views import ViewsError, load_views, training_items, visible_items
 

@@ -8,7 +8,7 @@ import pytest
 from multifold.bundle import calibration
 from multifold.metrics import bootstrap
 from multifold.types import SIDES, Side
-from tests.training.evaluate.test_retrieval import Plain
+from tests.training.retrieval.test_directions import Plain
 from training.evaluate import calibrate
 from training.retrieval import directions
 from training.retrieval.features import NO_FEATURES, HeldOutFeatures, make_bank, make_text_bank

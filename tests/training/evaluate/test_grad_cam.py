@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from multifold.analysis.explanation import ExplanationError, isolate_part
 from multifold.types import Vector
-from tests.training import small, towers
+from tests.training import small
+from tests.training.towers import kinds as towers
 from training import prepare
 from training.evaluate.grad_cam import GradientExplainer, grad_cam
 from training.recipes.schema import parse_recipe

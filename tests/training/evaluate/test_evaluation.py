@@ -1,0 +1,176 @@
+"""`multifold eval`: a bundle and the service that runs it give the same numbers, and a report of them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multifold.bundle import bundle as bundles
+from multifold.bundle import calibration, canary
+from multifold.bundle.encoder import Encoder
+from multifold.cli import main
+from multifold.manifest import ManifestEntry, read, write
+from tests import tiny
+from tests.app.house import box, house, png
+from tests.training.export.test_graphs import dressed
+from training.geometries import build
+
+COLOURS = ("red", "green", "blue", "yellow", "black")
+DIRECTIONS = {"text_to_shape", "shape_to_text", "text_to_image", "image_to_text", "image_to_shape"}
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bundles") / "tiny"
+    tiny.build(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def geodesic(bundle: Path) -> Path:
+    """The same towers, compared by a geometry that no index has."""
+    geometry = build("oblique_geodesic", tiny.FEATURE, m=4).requires_grad_(False)
+    made = dressed(bundle, bundle.parent / "geodesic", geometry)
+    texts, pictures = [f"a {colour} box" for colour in COLOURS], [tiny.picture(colour) for colour in COLOURS]
+    canary.record(Encoder(made, threads=1), texts, pictures)
+    return bundles.save(made).folder
+
+
+@pytest.fixture(scope="module")
+def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Boxes with two photos each, the second of another's colour: not everything is found."""
+    folder = tmp_path_factory.mktemp("boxes")
+    entries = []
+    for place, colour in enumerate(COLOURS):
+        photos = (folder / f"{colour}-0.png", folder / f"{colour}-1.png")
+        photos[0].write_bytes(png(colour))
+        photos[1].write_bytes(png(COLOURS[place - 1]))
+        (folder / f"{colour}.glb").write_bytes(box(colour))
+        texts = (f"a {colour} box", f"a {COLOURS[place - 1]} thing")
+        meta = {"dark": colour in ("black", "blue")}
+        entries.append(ManifestEntry(f"{colour}-box", photos, folder / f"{colour}.glb", texts, "test", meta))
+    path = folder / "boxes.jsonl"
+    write(path, entries)
+    return path
+
+
+def measured(encoder: str | Path, manifest: Path, out: Path, *more: str) -> dict[str, Any]:
+    words = [
+        "eval",
+        str(encoder),
+        str(manifest),
+        "--out",
+        str(out),
+        "--cache",
+        str(manifest.parent / "cache"),
+        *more,
+    ]
+    assert main(words) == 0
+    told: dict[str, Any] = json.loads((out / "report.json").read_text(encoding="utf-8"))
+    return told
+
+
+@pytest.mark.parametrize("name", ["bundle", "geodesic"])
+def test_a_bundle_and_its_service_give_the_same_numbers(
+    name: str, manifest: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    bundle: Path = request.getfixturevalue(name)
+    with house(tmp_path / "data", bundle) as shop:
+        texts = {entry.id.removesuffix("-box"): list(entry.texts) for entry in read(manifest)}
+        for colour in COLOURS:
+            files: list[Any] = [("mesh", ("box.glb", box(colour)))]
+            files += [
+                ("images", (name, (manifest.parent / name).read_bytes()))
+                for name in (f"{colour}-0.png", f"{colour}-1.png")
+            ]
+            answer = shop.client.put(f"/v1/items/{colour}-box", data={"texts": texts[colour]}, files=files)
+            assert answer.status_code == 200
+        asked = measured(shop.url, manifest, tmp_path / "service")["retrieval"]
+        assert shop.client.get("/readyz").status_code == 200
+    ours = measured(bundle, manifest, tmp_path / "bundle")["retrieval"]
+    assert set(asked) == DIRECTIONS
+    for name, pools in asked.items():
+        assert set(pools) == {"mean", "max"}
+        assert pools == {pool: ours[name][pool] for pool in pools}
+    assert any(one["R@1"][0] < 1 for one in asked["text_to_shape"].values())
+
+
+def test_a_report_says_where_its_numbers_come_from(
+    bundle: Path, manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = measured(bundle, manifest, tmp_path, "--split", "test", "--label", "dark")
+    assert told["encoder"]["bundle"] == "tiny"
+    assert told["data"]["items"] == 5
+    assert told["command"] == f"multifold eval {bundle} {manifest} --split test --label dark"
+    shares = told["retrieval"]["text_to_shape"]["mean"]["categories"]
+    assert {kind: one["queries"] for kind, one in shares.items()} == {"True": 4, "False": 6}
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert text in capsys.readouterr().out
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert told["data"]["sha256"] in page
+    assert "<svg" in page
+    assert all(title in page for title in ("What captions find", "Why they match", "Confidence"))
+    assert "What captions find" not in text
+    assert told["classes"]["zero-shot"]["items"] == 5
+    assert 'src="http' not in page
+
+
+def test_a_gallery_that_is_not_the_published_one_is_told(
+    bundle: Path, manifest: Path, tmp_path: Path
+) -> None:
+    told = measured(bundle, manifest, tmp_path, "--protocol", "text2shape-1492")
+    assert set(told["retrieval"]) == {"text_to_shape", "shape_to_text"}
+    assert "5 items where the protocol has 1,492" in (tmp_path / "report.md").read_text(encoding="utf-8")
+
+
+def test_what_cannot_be_measured_is_said(
+    bundle: Path, manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, reason in (
+        ([str(tmp_path / "nothing"), str(manifest)], "neither a bundle nor a checkpoint"),
+        ([str(bundle), str(manifest), "--protocol", "mine"], "no protocol 'mine'"),
+        ([str(bundle), str(manifest), "--split", "none"], "no such item"),
+        ([str(bundle), str(manifest), "--probe", "--label", "dark"], "another --split"),
+    ):
+        assert main(["eval", *words]) == 2
+        assert reason in capsys.readouterr().err
+
+
+def test_a_probe_learns_from_the_other_splits(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Photos alone, one colour each: what is learned of a colour holds for the same colour."""
+    entries = []
+    for split in ("train", "val", "test"):
+        for colour in ("red", "blue"):
+            photo = tmp_path / f"{split}-{colour}.png"
+            photo.write_bytes(png(colour))
+            entries.append(
+                ManifestEntry(photo.stem, (photo,), None, (f"a {colour} box",), split, {"colour": colour})
+            )
+    write(tmp_path / "all.jsonl", entries)
+    words = ("--split", "test", "--label", "colour", "--probe")
+    told = measured(bundle, tmp_path / "all.jsonl", tmp_path / "out", *words)["classes"]
+    assert told["linear probe, after"]["accuracy"] == [1.0, 1.0, 1.0]
+    assert told["linear probe, after"]["train"] == 4
+    write(tmp_path / "all.jsonl", [entry for entry in entries if entry.split != "val"])
+    assert main(["eval", str(bundle), str(tmp_path / "all.jsonl"), *words]) == 2
+    assert "split 'val'" in capsys.readouterr().err
+
+
+def test_a_calibration_changes_nothing_else_of_a_bundle(
+    manifest: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = tiny.build(tmp_path / "tiny")
+    files = {path.name: path.read_bytes() for path in before.folder.iterdir()}
+    measured(before.folder, manifest, tmp_path / "out", "--calibrate", "--split", "test")
+    after = bundles.load(before.folder)
+    assert after.vector_id == before.vector_id
+    assert after.bundle_id != before.bundle_id
+    changed = [name for name, data in files.items() if (before.folder / name).read_bytes() != data]
+    assert changed == ["bundle.json"]
+    assert "text/shape/mean" in calibration.read(after.calibration)
+    assert (after.calibration["split"], after.calibration["items"]) == ("test", 5)
+    assert main(["eval", "http://127.0.0.1:1", str(manifest), "--calibrate"]) == 2
+    assert "not a service" in capsys.readouterr().err

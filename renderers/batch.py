@@ -16,7 +16,7 @@ from multifold.machine import map_ahead
 from renderers.contracts import Background, MeshError, Up
 from renderers.engines import engine
 from renderers.mesh.formats.mesh_file import EXTENSIONS, content_hash
-from renderers.messages import RenderedMesh, SampledMesh
+from renderers.orders import MeshSource, PointOrder, RenderedMesh, SampledMesh, ViewOrder
 from renderers.point_files import save_points
 from renderers.points import SAMPLER
 from renderers.sandbox import Sandbox
@@ -178,32 +178,36 @@ def _draw_missing(
     if not missing:
         return
     with Sandbox(min(settings.workers, len(missing)), engine=settings.engine) as sandbox:
-        work = partial(_sample if settings.points else _draw, sandbox, settings)
+        work = partial(_draw, sandbox, settings)
         results = map_ahead(work, missing.items(), sandbox.workers, 2 * sandbox.workers + 1)
         progress = tqdm(results, "sampling" if settings.points else "rendering", len(missing), unit="mesh")
         for number, (name, result) in enumerate(zip(missing, progress, strict=True), start=1):
             if isinstance(result, MeshError):
                 yield name, str(result)
                 continue
-            entry = stamps[name], _save(result, settings, name), result.up, result.up_reason
-            record.add(name, RecordEntry(*entry, result.notes))
+            report = result.report
+            entry = RecordEntry(
+                stamp=stamps[name],
+                pictures=_save(result, settings, name),
+                up=report.up,
+                up_reason=report.up_reason,
+                notes=report.notes,
+            )
+            record.add(name, entry)
             if number % _SAVE_EVERY == 0:
                 record.write()
 
 
-def _draw(sandbox: Sandbox, settings: RenderSettings, job: tuple[str, MeshFile]) -> RenderedMesh | MeshError:
-    name, (path, within) = job
-    style = settings.rig, settings.size, settings.background, settings.up_for(name)
+def _draw(
+    sandbox: Sandbox, settings: RenderSettings, job: tuple[str, MeshFile]
+) -> RenderedMesh | SampledMesh | MeshError:
+    """One mesh drawn or sampled, as the settings say."""
+    name, file = job
+    source = MeshSource(file.path, within=file.within, up=settings.up_for(name))
     try:
-        return sandbox.draw(path, None, *style, within)
-    except MeshError as error:
-        return error
-
-
-def _sample(sandbox: Sandbox, settings: RenderSettings, job: tuple[str, MeshFile]) -> SampledMesh | MeshError:
-    name, (path, within) = job
-    try:
-        return sandbox.sample(path, None, settings.points, settings.seed, settings.up_for(name), within)
+        if settings.points:
+            return sandbox.sample(source, PointOrder(settings.points, settings.seed))
+        return sandbox.draw(source, ViewOrder(settings.rig, settings.size, settings.background))
     except MeshError as error:
         return error
 

@@ -11,10 +11,11 @@ import numpy as np
 from multifold.errors import MultifoldError
 from renderers.contracts import Views
 from renderers.engines import AUTO, ENGINES, RenderEngine, engine
+from renderers.orders import MeshSource, ViewOrder
 from renderers.sandbox import Sandbox
 
 SECONDS = 120.0  # some compile themselves first
-_RIG, _SIZE = "ring6", 96
+_ORDER = ViewOrder("ring6", 96)
 _CLOSE = 3.0  # mean difference, of 255, to the first engine's views
 _CRYSTAL = """OFF
 6 8 0
@@ -69,9 +70,9 @@ def check_engines() -> Iterator[EngineCheck]:
 def _draw(one: RenderEngine, crystal: Path) -> tuple[Views, float]:
     """The views, and how long they took once the engine was warm."""
     with Sandbox(1, seconds=SECONDS, engine=one.name) as sandbox:
-        sandbox.render(crystal, rig=_RIG, size=_SIZE)
+        sandbox.draw(MeshSource(crystal), _ORDER)
         start = time.perf_counter()
-        return sandbox.render(crystal, rig=_RIG, size=_SIZE), time.perf_counter() - start
+        return sandbox.draw(MeshSource(crystal), _ORDER).views, time.perf_counter() - start
 
 
 def _compare(one: RenderEngine, chosen: bool, views: Views, first: Views, seconds: float) -> EngineCheck:

@@ -1,57 +1,20 @@
-"""What the pool of sandbox.py and its worker processes say to each other.
+"""What a sandbox and its worker processes say to each other.
 
-A frame is 4 bytes of length, then JSON. The bytes of views, points or a file follow their answer.
+A frame is 4 bytes of length, then JSON. The bytes of views, points or a file follow their answer. Nothing is
+pickled, so a worker that a hostile file has taken over can show wrong pictures to its parent and no more.
 """
 
+import json
 import struct
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
-from renderers.contracts import Background, MeshError, MeshLimits, Up, Views
-from renderers.points import PointSample
+from renderers.contracts import MeshError, MeshLimits, Up
+from renderers.orders import GlbOrder, Order, PointOrder, ViewOrder
 
 FRAME_LENGTH = struct.Struct("<I")
-
-
-@dataclass(frozen=True)
-class RenderRequest:
-    """One mesh to draw."""
-
-    path: str
-    rig: str | None  # no views without one
-    size: int
-    background: Background
-    up: Up
-    limits: MeshLimits
-    within: str | None = None  # the folder whose files the mesh may name; its own if not given
-    view: int | None = None  # this view of the rig alone
-    glb: bool = False  # the mesh itself for a viewer, and no views
-    points: int = 0  # so many points of its surface
-    seed: int = 0  # of the points
-
-
-@dataclass(frozen=True, eq=False)
-class RenderedMesh:
-    """The views of one mesh, and what a user should know about it."""
-
-    views: Views
-    up: str  # the file's up axis
-    up_reason: str
-    notes: tuple[str, ...]
-    points: PointSample | None = None  # of its surface, if they were asked for and it has any
-
-
-@dataclass(frozen=True, eq=False)
-class SampledMesh:
-    """Points of the surface of one mesh, and what a user should know about it."""
-
-    points: PointSample
-    up: str
-    up_reason: str
-    notes: tuple[str, ...]
-
-
-class SandboxClosedError(RuntimeError):
-    """The sandbox was asked after it had been closed."""
+INVALID_ANSWER = "the mesh cannot be drawn: the drawing process gave a senseless answer."
+_ORDERS: dict[str, type[Order]] = {kind.__name__: kind for kind in (ViewOrder, PointOrder, GlbOrder)}
 
 
 class WorkerLostError(MeshError):
@@ -60,3 +23,38 @@ class WorkerLostError(MeshError):
 
 class WorkerKilledError(WorkerLostError):
     """The system, short of memory, or a person ended the worker. No file does that by itself."""
+
+
+@dataclass(frozen=True)
+class MeshRequest:
+    """One order for a mesh file."""
+
+    path: str
+    within: str | None
+    up: Up
+    limits: MeshLimits
+    order: Order
+
+    def frame(self) -> bytes:
+        return message_frame({**asdict(self), "kind": type(self.order).__name__})
+
+    @classmethod
+    def decode(cls, data: bytes) -> "MeshRequest":
+        """What `frame` has made a message of."""
+        fields = json.loads(data)
+        order = fields["order"]
+        if order.get("points"):
+            order["points"] = PointOrder(**order["points"])
+        return cls(
+            path=fields["path"],
+            within=fields["within"],
+            up=fields["up"],
+            limits=MeshLimits(**fields["limits"]),
+            order=_ORDERS[fields["kind"]](**order),
+        )
+
+
+def message_frame(message: dict[str, Any]) -> bytes:
+    """A message with its length before it."""
+    data = json.dumps(message).encode()
+    return FRAME_LENGTH.pack(len(data)) + data

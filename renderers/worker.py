@@ -1,32 +1,29 @@
 """A process that loads and draws meshes for its parent, who may kill it at any time.
 
-Requests come in on stdin and answers go out on stdout, each a frame (see messages.py); an answer
-with views is followed by their bytes. Nothing is pickled, so a worker that a hostile file has taken over
-can show wrong pictures to its parent and no more. Text that libraries print goes to stderr.
+Requests come in on stdin and answers go out on stdout, as messages.py says. Text that libraries print goes
+to stderr.
 
 While a mesh is loaded, an audit hook lets Python open no file outside the folder of the mesh, start no
 process, open no connection and write nothing. Our readers keep to the folder by themselves; the hook stops
 a library that does not. What Python's own libraries need is open to reading.
 """
 
-import json
 import logging
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from multifold.errors import MultifoldError
-from renderers import cameras, engines
-from renderers.contracts import MeshError, MeshLimits, RenderEngineError, Renderer
+from renderers import engines
+from renderers.contracts import MeshError, RenderEngineError, Renderer
 from renderers.mesh.glb import encode_glb
 from renderers.mesh.load import load_model
-from renderers.messages import FRAME_LENGTH, RenderRequest
+from renderers.messages import FRAME_LENGTH, MeshRequest, message_frame
+from renderers.orders import GlbOrder, PointOrder
 from renderers.points import sample_points
-from renderers.sandbox import message_frame
 
 _FORBIDDEN = ("socket.connect", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork")
 _FORBIDDEN_CHANGES = ("os.remove", "os.rename", "os.link", "os.symlink", "os.mkdir", "os.rmdir", "os.chmod")
@@ -90,36 +87,12 @@ def main(memory_bytes: int, engine_name: str) -> None:
     _answer(answers, {"ready": True})
     guard = FileAccessGuard()
     while header := requests.read(FRAME_LENGTH.size):
-        fields = json.loads(requests.read(FRAME_LENGTH.unpack(header)[0]))
-        request = RenderRequest(**{**fields, "limits": MeshLimits(**fields["limits"])})
+        request = MeshRequest.decode(requests.read(FRAME_LENGTH.unpack(header)[0]))
         try:
             if isinstance(engine, RenderEngineError):
                 raise RenderEngineError(str(engine))
-            path, within = Path(request.path), None if request.within is None else Path(request.within)
-            with guard.reading(within or path.parent):
-                model = load_model(path, request.limits, request.up, within)
-            if request.glb:
-                glb = encode_glb(model)
-                _answer(answers, {"bytes": len(glb)}, glb)
-                continue
-            about: dict[str, object] = {"up": model.up, "up_reason": model.up_reason[:200]}
-            about["notes"] = [note[:200] for note in model.notes[:20]]
-            points = b""
-            if request.points:
-                try:
-                    points = sample_points(model, request.points, request.seed).encode()
-                except MeshError:
-                    if request.rig is None:
-                        raise  # with views to show, a mesh without surface is no mistake
-            about["bytes"] = len(points)
-            if request.rig is None:
-                _answer(answers, about, points)
-                continue
-            rig = cameras.rig(request.rig)
-            if request.view is not None:
-                rig = replace(rig, poses=rig.poses[request.view : request.view + 1])
-            views = engine.render(model, rig, request.size, request.background)
-            _answer(answers, {"shape": views.shape, **about}, views.tobytes() + points)
+            message, data = _fulfil(request, engine, guard)
+            _answer(answers, message, data)
         except MemoryError:
             # what is left of this process may be in pieces: a fresh one is safer
             _answer(answers, {"error": OUT_OF_MEMORY, "last": True})
@@ -128,6 +101,33 @@ def main(memory_bytes: int, engine_name: str) -> None:
             _answer(answers, {"error": str(error), "engine": isinstance(error, RenderEngineError)})
         except Exception as error:  # noqa: BLE001 (one bad file must not end the worker)
             _answer(answers, {"error": f"the mesh cannot be drawn: {type(error).__name__}: {error!s:.200}"})
+
+
+def _fulfil(
+    request: MeshRequest, engine: Renderer, guard: FileAccessGuard
+) -> tuple[dict[str, object], bytes]:
+    """The answer to a request, and the bytes that follow it."""
+    order, path = request.order, Path(request.path)
+    within = None if request.within is None else Path(request.within)
+    with guard.reading(within or path.parent):
+        model = load_model(path, request.limits, request.up, within)
+    if isinstance(order, GlbOrder):
+        glb = encode_glb(model)
+        return {"bytes": len(glb)}, glb
+    report = {
+        "up": model.up,
+        "up_reason": model.up_reason[:200],
+        "notes": [note[:200] for note in model.notes[:20]],
+    }
+    if isinstance(order, PointOrder):
+        points = sample_points(model, order.count, order.seed).encode()
+        return {**report, "bytes": len(points)}, points
+    points = b""
+    if order.points is not None:
+        with suppress(MeshError):  # with views to show, a mesh without surface is no mistake
+            points = sample_points(model, order.points.count, order.points.seed).encode()
+    views = engine.render(model, order.cameras(), order.size, order.background)
+    return {**report, "bytes": len(points), "shape": views.shape}, views.tobytes() + points
 
 
 class _Notices(logging.Handler):

@@ -73,11 +73,7 @@ PACKED_ARGUMENTS: set[str] = {
     "index.search.evidence_fit → _recall",
     "multifold.analysis.hierarchy → _row",
     "multifold.bundle.calibration → CalibrationCurve",
-    "renderers.batch → RecordEntry",
-    "renderers.batch → draw",
     "renderers.mesh.load → MeshPart",
-    "renderers.sandbox → RenderedMesh",
-    "renderers.sandbox → SampledMesh",
     "renderers.worker → _may_open",
 }
 

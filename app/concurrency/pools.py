@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from app.concurrency.batching import KeyName, OnBatch, QueueFullError, ignore_batch
 from app.operations.logs import key_name
-from renderers.sandbox import RenderLane, SlowMeshError
+from renderers.lanes import RenderLane, SlowMeshError
 
 T = TypeVar("T")
 LARGE_MESH = 1 << 20  # bytes of a mesh that is taken for slow

@@ -28,9 +28,10 @@ from multifold.types import (
 )
 from renderers.cameras import rig
 from renderers.contracts import LOOK, Views
-from renderers.messages import RenderedMesh
+from renderers.lanes import RenderLane
+from renderers.orders import MeshSource, PointOrder, RenderedMesh, ViewOrder
 from renderers.points import SAMPLER, PointSample
-from renderers.sandbox import RenderLane, Sandbox
+from renderers.sandbox import Sandbox
 
 ViewPixels: TypeAlias = UInt8[np.ndarray, "v s s 3"]
 
@@ -57,13 +58,6 @@ class MeshPath:
     @property
     def size(self) -> int:
         return self.path.stat().st_size
-
-
-def _file_of(mesh: MeshData | MeshPath) -> tuple[bytes | Path, str | None, Path | None]:
-    """A mesh as the sandbox takes it: the bytes or the file, the suffix, and the folder that it may read."""
-    if isinstance(mesh, MeshPath):
-        return mesh.path, None, mesh.within
-    return mesh.data, mesh.suffix, None
 
 
 def open_drawing_encoder(folder: Path, threads: int) -> Encoder:
@@ -150,33 +144,31 @@ class ObservationEncoder:
         """
         spec = self.encoder.bundle.views
         points = self.encoder.bundle.points if view is None else None
-        data, suffix, within = _file_of(mesh)
-        return self._sandbox.draw(
-            data,
-            suffix,
+        order = ViewOrder(
             rig=spec.rig,
             size=size or spec.size,
             background=spec.background,
-            up=spec.up,
-            within=within,
-            lane=lane,
             view=view,
-            points=0 if points is None else points.points,
-            seed=0 if points is None else points.seed,
+            points=None if points is None else PointOrder(points.points, points.seed),
         )
+        return self._sandbox.draw(self._source(mesh), order, lane)
 
     def sample(self, mesh: MeshData | MeshPath, count: int | None = None) -> PointSample:
         """Points of a mesh, as many as the bundle says or another count, sampled as it says."""
-        spec, up = self.encoder.bundle.points, self.encoder.bundle.views.up
+        spec = self.encoder.bundle.points
         if spec is None:
             raise BundleError(f"bundle {self.encoder.bundle.name} has no point tower")
-        data, suffix, within = _file_of(mesh)
-        return self._sandbox.sample(data, suffix, count or spec.points, spec.seed, up, within).points
+        return self._sandbox.sample(self._source(mesh), PointOrder(count or spec.points, spec.seed)).points
 
     def glb(self, mesh: MeshData | MeshPath, lane: RenderLane = "any") -> bytes:
         """A mesh of any format as GLB, upright and in the unit ball, for viewers."""
-        data, suffix, within = _file_of(mesh)
-        return self._sandbox.glb(data, suffix, self.encoder.bundle.views.up, within, lane)
+        return self._sandbox.glb(self._source(mesh), lane)
+
+    def _source(self, mesh: MeshData | MeshPath) -> MeshSource:
+        up = self.encoder.bundle.views.up
+        if isinstance(mesh, MeshPath):
+            return MeshSource(mesh.path, within=mesh.within, up=up)
+        return MeshSource(mesh.data, mesh.suffix, up=up)
 
     def look_at_views(self, views: Views) -> ViewPixels:
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])

@@ -35,7 +35,7 @@ from multifold.files.folder import FileProblem
 from multifold.machine import cores, map_ahead
 from multifold.types import Item, Observation, Pixels
 from renderers.mesh.formats.mesh_file import content_hash
-from renderers.messages import RenderedMesh
+from renderers.orders import RenderedMesh
 from renderers.points import PointSample
 
 WRITE_BATCH = 64  # items that are written together
@@ -126,7 +126,7 @@ def prepare_item(
         return prepared
     blobs = [originals.submit_copy(encode_webp(Image.fromarray(view)), ".webp") for view in drawn.views]
     views = tuple(map(DecodedPicture, observer.look_at_views(drawn.views), blobs))
-    return replace(prepared, views=views, notes=drawn.notes, points=drawn.points)
+    return replace(prepared, views=views, notes=drawn.report.notes, points=drawn.points)
 
 
 def encode_items(observer: ObservationEncoder, batch: Sequence[PreparedItem]) -> list[Encoded]:

@@ -138,7 +138,7 @@ class QueryEncoder:
             encode = partial(observer.shape, features, drawn.points)
             pooled, legs = await self._decode_pool.run(encode)
             forms = {leg: self.from_feature(one).vector for leg, one in legs.items()}
-            encoded = replace(self.from_feature(pooled), warnings=drawn.notes, forms=forms)
+            encoded = replace(self.from_feature(pooled), warnings=drawn.report.notes, forms=forms)
             self._cache.put(key, encoded)
         return encoded
 

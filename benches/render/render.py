@@ -27,7 +27,7 @@ from multifold.errors import MultifoldError
 from renderers import cameras
 from renderers.engines import ENGINES, engine
 from renderers.mesh.load import load_model
-from renderers.sandbox import HEAP_SETTINGS
+from renderers.processes import HEAP_SETTINGS
 
 Times = dict[str, tuple[float, float]]  # mesh -> CPU-seconds to load and to draw all views
 _TEXT2SHAPE_VIEWS = 89_394

@@ -14,6 +14,7 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from renderers.contracts import RenderEngineError, Views
+from renderers.orders import MeshSource, ViewOrder
 from renderers.sandbox import Sandbox
 from tests.renderers.exhibits import EXHIBITS, Make
 
@@ -65,7 +66,7 @@ def _pyrender() -> Sandbox:
         for name in ("egl", "osmesa"):
             sandbox = Sandbox(1, engine=name)
             try:
-                sandbox.render(EXHIBITS["off"][1](Path(folder)), rig="ring1", size=16)
+                sandbox.draw(MeshSource(EXHIBITS["off"][1](Path(folder))), ViewOrder("ring1", 16))
             except RenderEngineError as error:
                 sandbox.close()
                 print(error)
@@ -77,7 +78,9 @@ def _pyrender() -> Sandbox:
 def _row(folder: Path, name: str, what: str, make: Make, ours: Sandbox, theirs: Sandbox) -> str:
     with tempfile.TemporaryDirectory() as made:
         path = make(Path(made))
-        first, second = (box.render(path, None, RIG, SIZE, "transparent") for box in (ours, theirs))
+        first, second = (
+            box.draw(MeshSource(path), ViewOrder(RIG, SIZE, "transparent")).views for box in (ours, theirs)
+        )
     rows = [np.concatenate(list(_on_white(views)), axis=1) for views in (first, second)]
     Image.fromarray(np.concatenate(rows)).save(folder / f"{name}.webp", quality=80, method=6)
     alike = Agreement.of(first, second)

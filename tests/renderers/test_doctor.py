@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from renderers import doctor
-from renderers.contracts import Views
 from renderers.engines import RenderEngine, engine
+from renderers.orders import MeshReport, RenderedMesh
 
 MISSING = RenderEngine(
     "missing", "an engine whose package is not there", "none-1", "renderers.nowhere:Nothing"
@@ -31,8 +31,8 @@ class Painter:
     def __init__(self, grey: int) -> None:
         self.grey = grey
 
-    def render(self, *_: object, **__: object) -> Views:
-        return np.full((1, 8, 8, 3), self.grey, np.uint8)
+    def draw(self, *_: object) -> RenderedMesh:
+        return RenderedMesh(np.full((1, 8, 8, 3), self.grey, np.uint8), MeshReport("y", ""))
 
 
 def test_wrong_pictures_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import trimesh
 from renderers import engines
 from renderers.contracts import RenderEngineError, Renderer, engine_stamp
 from renderers.engines import ENGINES, RenderEngine, engine
+from renderers.orders import MeshSource, ViewOrder
 from renderers.sandbox import Sandbox
 from tests.waiting import PATIENCE
 
@@ -42,4 +43,4 @@ def test_an_engine_that_fails_here_is_not_the_fault_of_the_mesh(
     with Sandbox(1, seconds=PATIENCE) as sandbox:
         for _ in range(2):
             with pytest.raises(RenderEngineError, match="no engine is called 'missing'"):
-                list(sandbox.draw_many([tmp_path / "box.ply"], "ring1", 16))
+                list(sandbox.draw_many(map(MeshSource, [tmp_path / "box.ply"]), ViewOrder("ring1", 16)))

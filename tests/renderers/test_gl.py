@@ -18,6 +18,7 @@ from renderers import cameras, gl
 from renderers.contracts import RenderEngineError
 from renderers.look import shader_defines
 from renderers.mesh.load import load_model
+from renderers.orders import MeshSource, ViewOrder
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers.exhibits import EXHIBITS
@@ -34,7 +35,7 @@ def box(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     path = made("off", tmp_path_factory.mktemp("first"))
     with Sandbox(1, seconds=PATIENCE, engine=request.param) as sandbox:
         try:
-            sandbox.render(path, rig="ring1", size=16)
+            sandbox.draw(MeshSource(path), ViewOrder("ring1", 16))
         except RenderEngineError as error:
             pytest.skip(str(error))
         yield sandbox
@@ -49,34 +50,37 @@ def test_views_are_those_of_the_software_renderer(box: Sandbox, tmp_path: Path, 
     path, rig = made(name, tmp_path), cameras.rig(RIG)
     model = load_model(path)
     cut = SoftwareRenderer().render(model, rig, SIZE, "transparent")
-    alike = Agreement.of(cut, box.render(path, None, RIG, SIZE, "transparent"))
+    alike = Agreement.of(cut, box.draw(MeshSource(path), ViewOrder(RIG, SIZE, "transparent")).views)
     assert alike.common >= LEAST_COMMON
     assert alike.difference < MOST_DIFFERENT
     white = SoftwareRenderer().render(model, rig, SIZE).astype(int)
-    assert np.abs(white - box.render(path, None, RIG, SIZE))[cut[..., 3] > 0].mean() < MOST_DIFFERENT
+    assert (
+        np.abs(white - box.draw(MeshSource(path), ViewOrder(RIG, SIZE)).views)[cut[..., 3] > 0].mean()
+        < MOST_DIFFERENT
+    )
 
 
 @pytest.mark.parametrize("rig", ["tricolo2024", "tricolo2022", "sphere3"])
 def test_every_rig_is_framed_alike(box: Sandbox, tmp_path: Path, rig: str) -> None:
     path = made("vertex-colors", tmp_path)
     ours = SoftwareRenderer().render(load_model(path), cameras.rig(rig), SIZE, "transparent")
-    alike = Agreement.of(ours, box.render(path, None, rig, SIZE, "transparent"))
+    alike = Agreement.of(ours, box.draw(MeshSource(path), ViewOrder(rig, SIZE, "transparent")).views)
     assert alike.common >= LEAST_COMMON
     assert alike.difference < MOST_DIFFERENT
 
 
 def test_the_background_is_all_white_or_black(box: Sandbox, tmp_path: Path) -> None:
     path = made("off", tmp_path)
-    assert (box.render(path, None, RIG, SIZE, "white")[:, 0] == 255).all()
-    assert (box.render(path, None, RIG, SIZE, "black")[:, 0] == 0).all()
-    assert (box.render(path, None, RIG, SIZE, "transparent")[:, 0] == 0).all()
+    assert (box.draw(MeshSource(path), ViewOrder(RIG, SIZE, "white")).views[:, 0] == 255).all()
+    assert (box.draw(MeshSource(path), ViewOrder(RIG, SIZE, "black")).views[:, 0] == 0).all()
+    assert (box.draw(MeshSource(path), ViewOrder(RIG, SIZE, "transparent")).views[:, 0] == 0).all()
 
 
 def test_models_of_all_sizes_follow_each_other(box: Sandbox, tmp_path: Path) -> None:
     first, second = made("emissive", tmp_path), made("blend", tmp_path)
-    before = [box.render(first, None, RIG, size) for size in (64, 32)]
-    box.render(second, None, RIG, 48)
-    after = [box.render(first, None, RIG, size) for size in (64, 32)]
+    before = [box.draw(MeshSource(first), ViewOrder(RIG, size)).views for size in (64, 32)]
+    box.draw(MeshSource(second), ViewOrder(RIG, 48))
+    after = [box.draw(MeshSource(first), ViewOrder(RIG, size)).views for size in (64, 32)]
     assert all((one == two).all() for one, two in zip(before, after, strict=True))
 
 

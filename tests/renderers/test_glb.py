@@ -12,6 +12,7 @@ from renderers import cameras
 from renderers.contracts import MeshError, MeshLimits
 from renderers.mesh import glb
 from renderers.mesh.load import load_model
+from renderers.orders import MeshSource, ViewOrder
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers.glb import Glb, unlit
@@ -89,13 +90,17 @@ def test_corners_that_are_alike_are_one_vertex(tmp_path: Path) -> None:
 def test_a_worker_makes_the_same_bytes(tmp_path: Path) -> None:
     path = colored_stl(tmp_path)
     with Sandbox(workers=1, seconds=PATIENCE) as sandbox:
-        assert sandbox.glb(path.read_bytes(), ".stl") == sandbox.glb(path) == again(path).read_bytes()
+        assert (
+            sandbox.glb(MeshSource(path.read_bytes(), ".stl"))
+            == sandbox.glb(MeshSource(path))
+            == again(path).read_bytes()
+        )
         with pytest.raises(MeshError, match="not a GLB file"):
-            sandbox.glb(b"nothing of the kind", ".glb")
-        (view,) = sandbox.draw(path, rig="ring6", size=32, view=2).views
-        assert (view == sandbox.draw(path, rig="ring6", size=32).views[2]).all()
+            sandbox.glb(MeshSource(b"nothing of the kind", ".glb"))
+        (view,) = sandbox.draw(MeshSource(path), ViewOrder("ring6", 32, view=2)).views
+        assert (view == sandbox.draw(MeshSource(path), ViewOrder("ring6", 32)).views[2]).all()
         with pytest.raises(MultifoldError, match="no view 6"):
-            sandbox.draw(path, view=6)
+            sandbox.draw(MeshSource(path), ViewOrder(view=6))
 
 
 def test_what_is_too_much_for_a_browser_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,9 @@ import pytest
 from renderers import sandbox as sandbox_module
 from renderers.contracts import MeshError, MeshLimits
 from renderers.mesh.load import load_model
-from renderers.messages import RenderedMesh
-from renderers.sandbox import Sandbox, Worker
+from renderers.orders import MeshSource, RenderedMesh, ViewOrder
+from renderers.processes import Worker
+from renderers.sandbox import Sandbox
 from tests.renderers import made
 from tests.renderers.glb import Glb, unlit
 from tests.renderers.hostile.crafted import CANARY, Case, crafted, paths
@@ -50,7 +51,7 @@ def laid_out(folder: Path, case: Case) -> Path:
 def judge(sandbox: Sandbox, path: Path, case: Case) -> str:
     """What became of a case; raises if it is not what must become of it."""
     try:
-        views = sandbox.render(path, None, "ring1", SIZE)
+        views = sandbox.draw(MeshSource(path), ViewOrder("ring1", SIZE)).views
     except MeshError as error:
         said = str(error)
         assert re.search(case.reason, said), f"{case.name}: {said}"
@@ -145,9 +146,9 @@ def test_four_thousand_renders_do_not_make_us_grow(monkeypatch: pytest.MonkeyPat
     glb.square(unlit(glb, (1, 0, 0, 1)))
     data = glb.bytes()
     with Sandbox(1, seconds=PATIENCE) as sandbox:
-        first, before = sandbox.render(data, ".glb", "ring1", 8), (0, 0)
+        first, before = sandbox.draw(MeshSource(data, ".glb"), ViewOrder("ring1", 8)).views, (0, 0)
         for number in range(4_000):
-            assert (sandbox.render(data, ".glb", "ring1", 8) == first).all()
+            assert (sandbox.draw(MeshSource(data, ".glb"), ViewOrder("ring1", 8)).views == first).all()
             if number == 1_000:
                 before = memory(), memory(pids[0])
         after = memory(), memory(pids[0])
@@ -163,7 +164,11 @@ def test_one_worker_and_four_make_the_same_pixels(tmp_path: Path) -> None:
         folder.mkdir()
         meshes.append(laid_out(folder, Case(name, files)))
     with Sandbox(1, seconds=PATIENCE) as one, Sandbox(4, seconds=PATIENCE) as four:
-        pairs = zip(one.draw_many(meshes * 3, size=64), four.draw_many(meshes * 3, size=64), strict=True)
+        pairs = zip(
+            one.draw_many(map(MeshSource, meshes * 3), ViewOrder(size=64)),
+            four.draw_many(map(MeshSource, meshes * 3), ViewOrder(size=64)),
+            strict=True,
+        )
         for alone, together in pairs:
             assert isinstance(alone, RenderedMesh)
             assert isinstance(together, RenderedMesh)

@@ -1,33 +1,42 @@
 """The lanes of a sandbox: slow meshes leave a worker to quick ones, and every lane has its limit."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from renderers import lanes
 from renderers import sandbox as sandbox_module
 from renderers.contracts import MeshError
-from renderers.messages import RenderedMesh, RenderRequest
-from renderers.sandbox import RenderLane, Sandbox, SlowMeshError
+from renderers.lanes import Deadline, RenderLane, SlowMeshError
+from renderers.messages import MeshRequest
+from renderers.orders import MeshReport, MeshSource, RenderedMesh, ViewOrder
+from renderers.processes import Worker
+from renderers.sandbox import Sandbox
 from tests.waiting import PATIENCE
 
-DRAWN = RenderedMesh(np.zeros((1, 8, 8, 3), np.uint8), "y", "", ())
+DRAWN = RenderedMesh(np.zeros((1, 8, 8, 3), np.uint8), MeshReport("y", ""))
+MESH, QUICK, SLOW = MeshSource(b"", ".glb"), ViewOrder("ring1", 8), ViewOrder("ring1", 16)
 
 
-class PlannedWorker:
+class PlannedWorker(Worker):
     """Draws at once, or as long as a slow mesh is not released; in the end it is too late, as with others."""
 
     released = threading.Event()
 
     def __init__(self, *_: object) -> None:
-        self.kill = self.wait_until_ready = lambda: None
+        """No process is started."""
 
-    def draw(self, request: RenderRequest, _: int, deadline: sandbox_module._Deadline) -> RenderedMesh:
+    def kill(self) -> None:
+        """There is nothing to end."""
+
+    wait_until_ready = kill
+
+    def draw(self, _: MeshRequest, order: ViewOrder, deadline: Deadline) -> RenderedMesh:
         deadline.start()
-        while request.size > 8 and not self.released.wait(0.005):
-            if time.monotonic() > deadline.moment:
+        while order.size > 8 and not self.released.wait(0.005):
+            if deadline.seconds_left == 0:
                 deadline.pass_on()
         return DRAWN
 
@@ -35,17 +44,17 @@ class PlannedWorker:
 @pytest.fixture(autouse=True)
 def planned(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandbox_module, "Worker", PlannedWorker)
-    monkeypatch.setattr(sandbox_module, "QUICK_SECONDS", 0.05)
+    monkeypatch.setattr(lanes, "QUICK_SECONDS", 0.05)
     PlannedWorker.released.clear()
 
 
 def test_slow_meshes_leave_a_worker_to_quick_ones() -> None:
     with Sandbox(2, seconds=2 * PATIENCE) as sandbox, ThreadPoolExecutor(3) as threads:
-        slow = [threads.submit(sandbox.draw, b"", ".glb", "ring1", 16, lane="slow") for _ in range(3)]
+        slow = [threads.submit(sandbox.draw, MESH, SLOW, "slow") for _ in range(3)]
         try:
-            assert sandbox.draw(b"", ".glb", "ring1", 8, lane="quick") is DRAWN
+            assert sandbox.draw(MESH, QUICK, lane="quick") is DRAWN
             with pytest.raises(SlowMeshError):
-                sandbox.draw(b"", ".glb", "ring1", 16, lane="quick")
+                sandbox.draw(MESH, SLOW, lane="quick")
             assert not any(one.done() for one in slow)
         finally:
             PlannedWorker.released.set()
@@ -57,5 +66,5 @@ def test_a_slow_mesh_has_its_limit_in_every_lane(lane: RenderLane) -> None:
     with Sandbox(2, seconds=0.2) as hasty:
         for _ in range(3):  # each gives its turn back
             with pytest.raises(MeshError, match=r"longer than 0\.2 seconds"):
-                hasty.draw(b"", ".glb", "ring1", 16, lane=lane)
-            assert hasty.draw(b"", ".glb", "ring1", 8, lane="quick") is DRAWN
+                hasty.draw(MESH, SLOW, lane=lane)
+            assert hasty.draw(MESH, QUICK, lane="quick") is DRAWN

@@ -12,6 +12,7 @@ from renderers.commands import render
 from renderers.contracts import BARE_ALBEDO, MeshError, MeshMaterial, MeshModel, MeshPart
 from renderers.images.color import to_srgb
 from renderers.mesh.load import assemble_model, load_model
+from renderers.orders import MeshSource, PointOrder
 from renderers.points import SAMPLER, PointSample, sample_points
 from renderers.sandbox import Sandbox
 from tests.renderers import made
@@ -149,13 +150,15 @@ def test_a_worker_samples_what_we_sample(tmp_path: Path) -> None:
     ours = sample_points(load_model(tmp_path / "box.stl"), 300, 5)
     (tmp_path / "flat.obj").write_text("v 0 0 0\nv 1 0 0\nv 2 0 0\nf 1 2 3\n")
     with Sandbox(1) as sandbox:
-        theirs = sandbox.sample((tmp_path / "box.stl").read_bytes(), ".stl", 300, 5)
+        theirs = sandbox.sample(
+            MeshSource((tmp_path / "box.stl").read_bytes(), ".stl"), PointOrder(300, seed=5)
+        )
         assert (theirs.points.rows() == ours.rows()).all()
-        assert theirs.up == "z"
+        assert theirs.report.up == "z"
         with pytest.raises(MeshError, match="no surface"):
-            sandbox.sample(tmp_path / "flat.obj", count=300)
+            sandbox.sample(MeshSource(tmp_path / "flat.obj"), PointOrder(300))
         with pytest.raises(MeshError, match="points, not 3"):
-            sandbox.sample(tmp_path / "box.stl", count=3)
+            sandbox.sample(MeshSource(tmp_path / "box.stl"), PointOrder(3))
     again = PointSample.decode(ours.encode(), 300)
     assert (again.rows() == ours.rows()).all()
 

@@ -19,6 +19,7 @@ from multifold.files import tar_shards
 from multifold.machine import cores, map_ahead
 from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError, Up
+from renderers.orders import MeshSource, PointOrder
 from renderers.points import SAMPLER, PointSample
 from renderers.sandbox import Sandbox
 
@@ -65,7 +66,8 @@ def _sample_one(
     try:
         inside = tar_shards.is_tar_member(mesh)
         data, suffix = (tar_shards.read_bytes(mesh), mesh.suffix) if inside else (mesh, None)
-        return sandbox.sample(data, suffix, spec.points, spec.seed, up).points
+        source = MeshSource(data, suffix, up=up)
+        return sandbox.sample(source, PointOrder(spec.points, spec.seed)).points
     except (MeshError, OSError) as error:
         return error
 

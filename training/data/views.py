@@ -21,6 +21,7 @@ from multifold.files import tar_shards
 from multifold.machine import cores, map_ahead
 from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError, Views
+from renderers.orders import MeshSource, ViewOrder
 from renderers.sandbox import Sandbox
 
 Entries: TypeAlias = Sequence[ManifestEntry]
@@ -110,7 +111,8 @@ def _render_one(sandbox: Sandbox, views: ViewSpec, mesh: Path) -> Views | MeshEr
     inside = tar_shards.is_tar_member(mesh)
     try:
         data, suffix = (tar_shards.read_bytes(mesh), mesh.suffix) if inside else (mesh, None)
-        return sandbox.render(data, suffix, views.rig, views.size, views.background, views.up)
+        order = ViewOrder(views.rig, views.size, views.background)
+        return sandbox.draw(MeshSource(data, suffix, up=views.up), order).views
     except (MeshError, OSError) as error:
         return error
 

@@ -15,6 +15,7 @@ from multifold.errors import MultifoldError
 from multifold.scores import apply_signs
 from multifold.types import Pixels, Vectors
 from renderers.cameras import rig
+from renderers.orders import MeshSource, PointOrder, ViewOrder
 from renderers.sandbox import Sandbox
 from training.evaluate.subject import open_evaluated
 from training.retrieval.directions import PointEncoder
@@ -36,12 +37,13 @@ def explain_mesh(path: Path, mesh: Path, text: str) -> ExplainedMesh:
     if spec is None:
         raise MultifoldError(f"{path} has no point tower, by which a mesh is explained")
     assert isinstance(encoder, PointEncoder)
+    source = MeshSource(mesh, up=views.up)
     with Sandbox(1) as sandbox:
         sample, drawn = (
-            sandbox.sample(mesh, None, count, spec.seed, views.up).points.rows()
+            sandbox.sample(source, PointOrder(count, spec.seed)).points.rows()
             for count in (spec.points, DRAWN)
         )
-        pictures = sandbox.render(mesh, None, views.rig, views.size, views.background, views.up)
+        pictures = sandbox.draw(source, ViewOrder(views.rig, views.size, views.background)).views
     words = encoder.vectors(encoder.texts([text]).features)
     other = apply_signs(words, encoder.query_signs)[0]
 

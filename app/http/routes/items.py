@@ -32,7 +32,7 @@ from multifold.wire.items import (
     RemovalAnswer,
     StoredItem,
 )
-from renderers.sandbox import RenderLane
+from renderers.lanes import RenderLane
 
 
 class ItemRoute(APIRoute):

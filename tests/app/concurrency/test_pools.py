@@ -9,7 +9,7 @@ import pytest
 
 from app.concurrency.batching import QueueFullError
 from app.concurrency.pools import LARGE_MESH, RenderPool, ThreadPool
-from renderers.sandbox import RenderLane, SlowMeshError
+from renderers.lanes import RenderLane, SlowMeshError
 from tests.waiting import PATIENCE, wait_for
 
 

@@ -22,7 +22,7 @@ from index.store import browse
 from multifold.client import Client
 from multifold.files.folder import FolderContents
 from renderers.mesh.formats.mesh_file import find_companions, peek_companions
-from renderers.messages import RenderedMesh
+from renderers.orders import RenderedMesh
 from tests.app.house import House, box, house, png
 from tests.app.process import serve
 from tests.waiting import PATIENCE, until

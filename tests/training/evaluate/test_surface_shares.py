@@ -17,6 +17,7 @@ from multifold.bundle.point_groups import group_points
 from multifold.cli import main
 from multifold.errors import MultifoldError
 from multifold.types import Vectors
+from renderers.orders import MeshSource, PointOrder
 from renderers.sandbox import Sandbox
 from tests import tiny
 from tests.training import small
@@ -97,7 +98,9 @@ def test_a_bundle_explains_a_mesh_by_occlusion_too(tmp_path: Path) -> None:
     found = explain_mesh(tmp_path / "bundle", tmp_path / "ball.stl", "a ball")
     encoder = open_encoder(tmp_path / "bundle")
     with Sandbox(1) as sandbox:
-        sampled = sandbox.sample(tmp_path / "ball.stl", None, tiny.POINTS.points, tiny.POINTS.seed)
+        sampled = sandbox.sample(
+            MeshSource(tmp_path / "ball.stl"), PointOrder(tiny.POINTS.points, seed=tiny.POINTS.seed)
+        )
     words = encoder.vectors(encoder.texts(["a ball"]).features)[0]
 
     def encode(samples: Sequence[PointRows]) -> Vectors:

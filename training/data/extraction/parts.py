@@ -13,6 +13,7 @@ from multifold.errors import MultifoldError
 from multifold.files.feature_shards import FeatureRow, FeatureShard
 from multifold.manifest import ManifestEntry
 from multifold.types import Features, Pixels
+from renderers.orders import MeshSource, PointOrder, ViewOrder
 from renderers.points import PointSample
 from renderers.sandbox import Sandbox
 
@@ -83,17 +84,9 @@ class FeatureExtractor:
         views: list[Image.Image] = []
         points = None
         if entry.mesh is not None:
-            count, seed = (0, 0) if reads is None else (reads.points, reads.seed)
-            drawn = self.sandbox.draw(
-                entry.mesh,
-                None,
-                spec.rig,
-                spec.size,
-                spec.background,
-                spec.up,
-                points=count,
-                seed=seed,
-            )
+            sampled = None if reads is None else PointOrder(reads.points, reads.seed)
+            order = ViewOrder(spec.rig, spec.size, spec.background, points=sampled)
+            drawn = self.sandbox.draw(MeshSource(entry.mesh, up=spec.up), order)
             views, points = [Image.fromarray(view) for view in drawn.views], drawn.points
         rows = [FeatureRow(entry.id, "photo", place) for place in range(len(photos))]
         rows += [FeatureRow(entry.id, "view", place) for place in range(len(views))]

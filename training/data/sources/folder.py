@@ -16,6 +16,7 @@ from multifold.machine import cores
 from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError
 from renderers.mesh.formats.mesh_file import EXTENSIONS, find_companions
+from renderers.orders import MeshSource, ViewOrder
 from renderers.sandbox import Sandbox
 from training.data.sources.imported import ImportedDataset, split_of
 
@@ -88,7 +89,7 @@ def leave_out_broken(dataset: ImportedDataset) -> ImportedDataset:
     broken: dict[Path, str] = {}
     if meshes:
         with Sandbox(cores()) as sandbox:
-            drawn = sandbox.draw_many(meshes, "ring1", CHECK_SIZE)
+            drawn = sandbox.draw_many(map(MeshSource, meshes), ViewOrder("ring1", CHECK_SIZE))
             results = tqdm(drawn, total=len(meshes), desc="meshes", unit="file", disable=None)
             pairs = zip(meshes, results, strict=True)
             broken = {mesh: str(result) for mesh, result in pairs if isinstance(result, MeshError)}

@@ -64,9 +64,9 @@ class ImprovementOutcome:
         gain = [] if better else self.gain
         chance = [one for one in gain if one.cut == GAIN_CUT and one.interval.low <= 0]
         worse = [one for one in (*gain, *self.rest, self.judged) if one is not None and one.worse]
-        none = "no gain beyond chance in what was kept apart of the feedback"
+        none = "no significant gain on the held-out feedback"
         reasons = [f"{none}: {one}" for one in chance]
-        return reasons + [f"it finds less than before, beyond chance: {one}" for one in worse]
+        return reasons + [f"its recall is significantly lower: {one}" for one in worse]
 
 
 def prepare_lesson(
@@ -77,8 +77,8 @@ def prepare_lesson(
     good = sum(len(feedback.good_texts(entry)) for entry in remaining)
     if sum(map(len, held_out)) < LEAST_TEXTS or not good:
         raise NothingLearnedError(
-            f"people found {good} texts good that can be learned from, and {sum(map(len, held_out))} that "
-            f"are kept apart; that takes {LEAST_TEXTS} at least"
+            f"the feedback has {good} good texts to train on and {sum(map(len, held_out))} held out; "
+            f"at least {LEAST_TEXTS} held-out texts are needed"
         )
     try:
         former = prepare.entries(base, cache, base.data.train_split)
@@ -89,7 +89,7 @@ def prepare_lesson(
         reference = [entry for entry in remaining if entry.texts and not feedback.good_texts(entry)]
         source = "the collection's own captions, of items that nobody judged"
     if not reference:
-        raise NothingLearnedError("there is nothing to tell by whether the rest is kept; name --held-out")
+        raise NothingLearnedError("no item is left to measure what the encoder knew before")
     train = [replace(entry, split=TRAIN) for entry in remaining if entry.texts]
     train += [replace(entry, id=REFERENCE_PREFIX + entry.id, split=TRAIN, meta={}) for entry in former]
     return FeedbackLesson(train, list(remaining), held_out, reference, source)
@@ -121,7 +121,7 @@ def improve(
     tokenizer = checkpoint.starting_tokenizer(recipe, ())
     groups = prepare.groups(recipe, items, tokenizer, cache)
     steps, judged = recipe.train.steps, _count_judged(items)
-    print(f"learning for {steps} steps from {len(items)} items, {judged} of them judged", flush=True)
+    print(f"training for {steps} steps on {len(items)} items, {judged} of them judged", flush=True)
     trained = checkpoint.load_checkpoint(loop.train(recipe, groups, tokenizer, out))
     blend(trained, old, mix)
     update = {"train": recipe.train, "loss": recipe.loss, "teacher": recipe.teacher}
@@ -205,13 +205,13 @@ def improvement_report(lesson: FeedbackLesson, outcome: ImprovementOutcome) -> s
     """The training and the comparison, as Markdown."""
     judged, texts = _count_judged(lesson.train), sum(map(len, lesson.held_out))
     reasons = outcome.reasons
-    verdict = "It takes the old one's place." if not reasons else "It is not taken:"
-    lines = ["# Improved by use\n"]
+    verdict = "It replaces the old encoder." if not reasons else "It does not replace the old encoder:"
+    lines = ["# Improvement by feedback\n"]
     lines += [f"Learned from {len(lesson.train):,} items, {judged} of them judged. {verdict}\n"]
     lines += [f"- {reason}" for reason in reasons]
-    lines += ["\n## What was kept apart of the feedback\n"]
-    lines += [f"{texts} texts that people found items good for, of {len(lesson.collection):,} items.\n"]
+    lines += ["\n## Held-out feedback\n"]
+    lines += [f"{texts} texts with good hits, of {len(lesson.collection):,} items.\n"]
     judged_hits = [] if outcome.judged is None else [outcome.judged]
     lines += [comparison.recall_table([*outcome.gain, *judged_hits])]
-    lines += [f"## What it knew\n\n{len(lesson.reference)} items: {lesson.reference_source}.\n"]
+    lines += [f"## What it knew before\n\n{len(lesson.reference)} items: {lesson.reference_source}.\n"]
     return "\n".join([*lines, comparison.recall_table(outcome.rest)])

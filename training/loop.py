@@ -26,7 +26,7 @@ LAST, BEST, DONE = "last.pt", "best.pt", "checkpoint.pt"
 
 
 class DivergedError(MultifoldError):
-    """The loss is no number any more."""
+    """A loss or a gradient that is not finite."""
 
 
 def train(
@@ -121,7 +121,7 @@ def step(run: TrainingRun, batch: TrainingBatch) -> float:
 def _blame(run: TrainingRun, groups: TrainingItems, batch: TrainingBatch, out: Path) -> str:
     """Write down the items of the step; the sentence that names the file."""
     if not run.ranks.is_first:
-        return "the first process tells more"
+        return "see the message of the first process"
     items = batch.view_items.unique().tolist()
     content = {"step": run.step, "items": [groups.ids[item] for item in items] if groups.ids else items}
     names = out / "diverged.json"

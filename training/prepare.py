@@ -58,7 +58,7 @@ def training_set(recipe: Recipe, cache: Path, strict: bool, problems: Path | Non
     if count := len(seen.problems):
         first = next(iter(seen.problems.values()))
         if strict or count > MOST_BROKEN * len(items):
-            raise MultifoldError(f"{count} of {len(items)} items cannot be seen. The first: {first}")
+            raise MultifoldError(f"{count} of {len(items)} items cannot be read. The first: {first}")
         if problems is not None:
             problems.write_text("\n".join(seen.problems.values()) + "\n", encoding="utf-8")
     return seen

@@ -32,13 +32,13 @@ class PreparedRun:
     items: TrainingItems
     tokenizer: TrainedTokenizer
     held_out: ValidationSet | None  # of the first process alone
-    problems: int  # items that cannot be seen
+    problems: int  # items whose files cannot be read
 
 
 def train_recipe(recipe: Recipe, place: RunPlace, *, resume: bool = False, strict: bool = False) -> Path:
     """Train, or go on with the unfinished run; the path of the checkpoint.
 
-    Items that cannot be seen are left out, and refused if `strict`.
+    Items whose files cannot be read are left out, and refused if `strict`.
     """
     ranks, out = place.ranks, place.out
     rules.check_recipe(recipe, ranks.count)
@@ -50,7 +50,7 @@ def train_recipe(recipe: Recipe, place: RunPlace, *, resume: bool = False, stric
         run.recipe, run.items, run.tokenizer, out, run.held_out, resume, device=place.device, ranks=ranks
     )
     if run.problems:
-        ranks.say(f"left out {run.problems} items that cannot be seen, named in {out / PROBLEMS}")
+        ranks.say(f"left out {run.problems} items whose files cannot be read, named in {out / PROBLEMS}")
     return path
 
 

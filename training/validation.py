@@ -104,8 +104,10 @@ def outcome(log: Path, measure: str, items: int) -> str:
     before = f"{scores[0]:.3f} before the first step, " if 0 in scores else ""
     told = f"{before}{scores[best]:.3f} at step {best}, which is kept"
     if not best:
-        told = "no step found more than the encoder that it began with, which is kept"
-    chance = f"with {items} items, differences of recall below {visible_difference(items):.2f} are chance"
+        told = "no step was better than the encoder that the run started from, which is kept"
+    chance = (
+        f"with {items} items, differences of recall below {visible_difference(items):.2f} are not significant"
+    )
     return f"{measure} on val: {told}; {chance}"
 
 

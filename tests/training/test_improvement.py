@@ -112,9 +112,9 @@ def outcome(gain: tuple[float, float], rest: tuple[float, float]) -> Improvement
     ("gain", "rest", "reasons"),
     [
         ((0.05, 0.3), (-0.02, 0.02), []),
-        ((-0.01, 0.3), (-0.02, 0.02), ["no gain beyond chance"]),
-        ((0.05, 0.3), (-0.1, -0.02), ["it finds less than before"]),
-        ((-0.3, -0.1), (0.0, 0.1), ["no gain beyond chance", "it finds less than before"]),
+        ((-0.01, 0.3), (-0.02, 0.02), ["no significant gain"]),
+        ((0.05, 0.3), (-0.1, -0.02), ["its recall is significantly lower"]),
+        ((-0.3, -0.1), (0.0, 0.1), ["no significant gain", "its recall is significantly lower"]),
     ],
 )
 def test_only_a_gain_that_costs_nothing_is_taken(
@@ -149,7 +149,7 @@ def test_the_old_encoder_is_not_favoured_for_having_chosen_what_was_judged() -> 
 
 def test_few_judgements_are_not_enough(tmp_path: Path) -> None:
     base = model(0).recipe
-    with pytest.raises(NothingLearnedError, match="that takes 20 at least"):
+    with pytest.raises(NothingLearnedError, match="at least 20 held-out texts are needed"):
         prepare_lesson([entry("a", "x", "y")], base, tmp_path)
 
 

@@ -37,9 +37,9 @@ def test_bad_files_are_left_out_by_name(tmp_path: Path, capsys: pytest.CaptureFi
     assert "run: " in progress  # which run it is, not only by which recipe
     assert "18 items, 18 texts to learn from" in told
     assert "18 texts are longer than [text] context = 4 tokens, and are cut there" in told
-    assert "left out 2 items that cannot be seen" in told
+    assert "left out 2 items whose files cannot be read" in told
     named = (tmp_path / "run" / "problems.txt").read_text(encoding="utf-8").splitlines()
     assert [Path(line.split(":")[0]).name for line in named] == ["0.png", "1.png"]
     for bad, strict in ((3, False), (1, True)):
-        with pytest.raises(MultifoldError, match=f"{bad} of 20 items cannot be seen. The first: .*0.png"):
+        with pytest.raises(MultifoldError, match=f"{bad} of 20 items cannot be read. The first: .*0.png"):
             train(write_set(bad), strict)

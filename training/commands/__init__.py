@@ -1,1 +1,1 @@
-"""The commands of this room: data, features, train, eval, explain, traverse, export, equip, improve."""
+"""The commands of this package: data, features, train, eval, explain, traverse, export, equip, improve."""

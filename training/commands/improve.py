@@ -21,10 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("collection", help="its name or an alias; `default` for the one without a name")
     parser.add_argument("--to", type=Path, required=True, metavar="BUNDLE", help="folder of the new bundle")
     parser.add_argument("--bundle", type=Path, default=Path("bundles/furniture"), help="the one in use")
-    parser.add_argument("--checkpoint", type=Path, help="what it was exported from; else searched in runs/")
+    parser.add_argument("--checkpoint", type=Path, help="its checkpoint; else searched in runs/")
     parser.add_argument("--data", type=Path, help="folder of the collections (default: data)")
     parser.add_argument("--config", type=Path, help="TOML file of settings, as `multifold serve` takes it")
-    parser.add_argument("--said", type=Path, metavar="MANIFEST", help="an existing export of feedback")
+    about = "an existing export of feedback"
+    parser.add_argument("--feedback", "--said", type=Path, metavar="MANIFEST", help=about)
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes")
     parser.add_argument("--mix", type=float, default=MIX, help="share of the new weights, of old and new")
     parser.add_argument("--service", metavar="URL", help="rebuild the collection there, and move an alias")

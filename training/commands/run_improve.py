@@ -14,7 +14,7 @@ REFUSED = 1
 
 def run(args: argparse.Namespace) -> int:
     if (args.to / DESCRIPTION_FILE).exists():
-        raise MultifoldError(f"{args.to} holds a bundle: name a new folder, so that one can go back")
+        raise MultifoldError(f"{args.to} already holds a bundle: name a new folder")
     if not 0 < args.mix <= 1:
         raise MultifoldError(f"--mix is a share of the new weights above 0, up to 1, and not {args.mix:g}")
     out = args.out or Path("runs") / f"improve-{args.collection}"

@@ -25,9 +25,9 @@ def run(args: argparse.Namespace) -> int:
     unfinished = (out / loop.LAST).exists()
     if unfinished and not args.resume:
         last = out / loop.LAST
-        raise MultifoldError(f"an unfinished run lies in {out}: go on with --resume, or remove {last}")
+        raise MultifoldError(f"{out} has an unfinished run: continue it with --resume, or remove {last}")
     if args.resume and not unfinished and (out / loop.DONE).exists():
-        print(f"finished before: {out / loop.DONE}")
+        print(f"already finished: {out / loop.DONE}")
         return 0
     with join_processes(args.device) as (ranks, device):
         place = RunPlace(out, args.cache, device, ranks)

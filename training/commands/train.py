@@ -18,12 +18,12 @@ WORK = "training.commands.run_train"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("recipe", nargs="?", help="a recipe's file, or the name of one of ours")
-    parser.add_argument("--list", action="store_true", help="name our recipes, and train nothing")
-    parser.add_argument("--show", action="store_true", help="print the recipe in full, and train nothing")
+    parser.add_argument("recipe", nargs="?", help="a recipe's file, or the name of a shipped recipe")
+    parser.add_argument("--list", action="store_true", help="list the shipped recipes")
+    parser.add_argument("--show", action="store_true", help="print the whole recipe")
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes")
-    parser.add_argument("--resume", action="store_true", help="go on with the unfinished run in --out")
-    parser.add_argument("--strict", action="store_true", help="refuse items that cannot be seen")
+    parser.add_argument("--resume", action="store_true", help="continue the unfinished run in --out")
+    parser.add_argument("--strict", action="store_true", help="refuse items that cannot be read")
     parser.add_argument("--device", default="auto", help="cpu, cuda, cuda:1 (default: a GPU if there is one)")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/NAME)")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="views and generated sets")

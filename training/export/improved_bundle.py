@@ -34,7 +34,7 @@ def improve_bundle(args: argparse.Namespace, out: Path) -> Bundle | None:
     """The new bundle; none where it is not better. The report is written in either case."""
     current = bundles.load(args.bundle)
     start = starting_checkpoint(current, args.checkpoint, out)
-    export = args.said or _export_feedback(args, out / "said")
+    export = args.feedback or _export_feedback(args, out / "feedback")
     recipe = checkpoint.read_checkpoint(start).recipe
     lesson = improvement.prepare_lesson(list(manifest.read(export)), recipe, args.cache)
     outcome = improvement.improve(lesson, start, out, args.cache, args.changes, args.mix)
@@ -64,7 +64,7 @@ def starting_checkpoint(current: Bundle, named: Path | None, out: Path) -> Path:
         checkpoint.save_checkpoint(out / STARTING_CHECKPOINT, published)
         return out / STARTING_CHECKPOINT
     raise NoCheckpointError(
-        f"the bundle {current.name} holds graphs only, from which nothing can be learned on, and says of no "
+        f"the bundle {current.name} holds graphs only, which cannot be trained, and names no "
         "checkpoint. Export the same weights by `multifold export open_clip:MODEL/TAG BUNDLE`, serve that "
         "bundle, and improve it; or fine-tune by a recipe (docs/finetune.md)"
     )
@@ -116,7 +116,7 @@ def rebuild_collection(args: argparse.Namespace, bundle: Bundle) -> bool:
         target = f"{source[:40]}-{bundle.vector_id[:8]}"
         job = client.wait(client.rebuild(source, target, bundle=args.to.name, alias=alias).id)
     if job.state != "done":
-        print("\n".join([f"the collection was not built anew, {job.state}:", *job.errors]))
+        print("\n".join([f"the rebuild of the collection ended as {job.state}:", *job.errors]))
         return False
-    print(f"{alias} is {target} now, with the new encoder; {source} is still there, to go back to")
+    print(f"{alias} points to {target}, with the new encoder; {source} is kept, to go back to")
     return True

@@ -122,7 +122,7 @@ def _pad(tokenizer: Tokenizer, path: Path) -> int:
     if pad is None and tokenizer.padding is not None:
         pad = tokenizer.padding["pad_id"]
     if pad is None:
-        raise MultifoldError(f"{path} does not tell its pad; put its tokenizer_config.json beside it")
+        raise MultifoldError(f"{path} does not name its pad; put tokenizer_config.json into its folder")
     return int(pad)
 
 

@@ -202,7 +202,7 @@ def test_files_that_are_no_tokenizer_are_refused(tmp_path: Path) -> None:
     library = Library.from_file(str(bert_file(tmp_path)))
     library.no_padding()
     library.save(str(broken))
-    with pytest.raises(MultifoldError, match=r"broken\.json does not tell its pad"):
+    with pytest.raises(MultifoldError, match=r"broken\.json does not name its pad"):
         read_definition(broken, "bert")
     library.enable_padding()
     library.post_processor = TemplateProcessing(single="$A", special_tokens=[])

@@ -24,7 +24,7 @@ from training.data.sources.imported import ImportedDataset, split_of
 def read_folder(root: Path, percentages: Sequence[int]) -> ImportedDataset:
     """Every item below a folder; those with the very same texts go into the same split.
 
-    Where there are no captions, the words of names, folders and `info.json` stand in.
+    Where there are no captions, the words of names, folders and `info.json` are used.
     """
     read = folder.read(root, folder.FolderLayout(EXTENSIONS, find_companions))
     lonely = [path for path in read.others if path.suffix.lower() == ".txt"]
@@ -34,11 +34,13 @@ def read_folder(root: Path, percentages: Sequence[int]) -> ImportedDataset:
     named = sum(1 for one, other in zip(entries, read.entries, strict=True) if one.texts != other.texts)
     problems = [
         *map(str, read.problems),
-        *(f"left out {path}: it stands beside no mesh or picture of its name" for path in lonely),
+        *(f"left out {path}: no mesh or picture has its name" for path in lonely),
         *(f"{name} has no captions: it can be searched, not learned from" for name in silent),
     ]
     if named:
-        problems.append(f"{named} items have no captions: words of their names, folders and {INFO} stand in")
+        problems.append(
+            f"{named} items without captions: words of names, folders and {INFO} are used instead"
+        )
     keys = ["\n".join(sorted(entry.texts)) or entry.id for entry in entries]
     splits = [split_of(key, percentages) for key in keys]
     pairs = zip(entries, splits, strict=True)

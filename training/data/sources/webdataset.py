@@ -129,7 +129,7 @@ def _import(stream: Iterable[ShardSample], folder: Path, percentages: Sequence[i
         entry = _entry(sample, folder, dataset.problems)
         if entry is None or entry.id in ids:
             empty = "it has no picture, mesh or caption that is read"
-            dataset.leave_out(sample.name, empty if entry is None else "its id stands twice")
+            dataset.leave_out(sample.name, empty if entry is None else "its id occurs twice")
             continue
         ids.add(entry.id)
         key = "\n".join(sorted(entry.texts)) or entry.id
@@ -187,7 +187,7 @@ def _entry(sample: ShardSample, folder: Path, problems: list[str]) -> ManifestEn
         elif kind in EXTENSIONS and mesh is None:
             mesh = _store(path, content)
         elif kind != ".json":
-            problems.append(f"{sample.name}: nobody reads its .{suffix}")
+            problems.append(f"{sample.name}: no reader for its .{suffix}")
     texts += described.texts
     if not (texts or pictures or mesh):
         return None
@@ -262,7 +262,7 @@ def shard_manifest(pattern: str, cache: Path) -> Path:
     key = hashlib.sha256(json.dumps([SHARES, states]).encode()).hexdigest()[:16]
     path = cache / f"shards-{key}.jsonl"
     if not path.exists():
-        print(f"reading where things lie in {len(shards):,} shards", flush=True)
+        print(f"indexing {len(shards):,} shards", flush=True)
         indexed = index_shards([pattern], parse_shares(SHARES))
         dataset = leave_out_broken(indexed)
         if (broken := len(indexed.entries) - len(dataset.entries)) > MOST_BROKEN * len(indexed.entries):

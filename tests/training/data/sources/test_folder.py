@@ -79,7 +79,7 @@ def test_what_is_odd_is_told(tmp_path: Path) -> None:
     found, problems = items(tmp_path)
     told = "\n".join(problems)
     assert f"{tmp_path}/22.obj: an item has one mesh, and 22.glb is taken" in told
-    assert f"left out {tmp_path}/lonely.txt: it stands beside no mesh or picture of its name" in told
+    assert f"left out {tmp_path}/lonely.txt: no mesh or picture has its name" in told
     assert "22 has no captions" in told
     assert set(found) == {"22"}
 
@@ -136,5 +136,5 @@ def test_names_folders_and_info_stand_in_for_captions(tmp_path: Path) -> None:
         "7/a": ("Sofa", "soft, blue"),
         "red-lamp": ("its own caption",),
     }
-    assert "2 items have no captions: words of their names, folders and info.json stand in" in problems
+    assert "2 items without captions: words of names, folders and info.json are used instead" in problems
     assert any("IMG_2044 has no captions" in problem for problem in problems)

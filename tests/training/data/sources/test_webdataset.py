@@ -92,10 +92,10 @@ def test_quirks_are_told_and_harm_no_other(tmp_path: Path) -> None:
     assert (found.entries[1].split, found.entries[1].meta) == ("test", {"size": 3})
     told = "\n".join(found.problems)
     for problem in (
-        "nobody reads its .cls",
+        "no reader for its .cls",
         "c of s.tar: its json is damaged",
         "left out d",
-        "its id stands twice",
+        "its id occurs twice",
     ):
         assert problem in told
 
@@ -287,7 +287,7 @@ def test_every_step_is_that_of_the_folder(
         checkpoint.read_checkpoint(tmp_path / name / "checkpoint.pt").weights for name in ("shards", "folder")
     ]
     assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[1])
-    assert "reading where things lie in 4 shards" in capsys.readouterr().out
+    assert "indexing 4 shards" in capsys.readouterr().out
     kept = sorted(len(np.load(path)) for path in (tmp_path / "cache").glob("views-*.npy"))
     assert kept == [1, 3]  # the mesh that was drawn, and what is held out; no other picture was unpacked
     assert train(made / "shards" / "{00..03}.tar", tmp_path / "again") == 0

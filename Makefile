@@ -101,7 +101,7 @@ test-slow: .venv/.test
 # FAISS, the encoder and training on CUDA; then views by EGL, which a GPU's driver draws where there is one.
 test-gpu: .venv-gpu/.test
 	$(subst $(BIN),.venv-gpu/bin,$(PYTEST)) -m gpu
-	$(subst $(BIN),.venv-gpu/bin,$(PYTEST)) tests/renderers/test_gl.py -k egl
+	$(subst $(BIN),.venv-gpu/bin,$(PYTEST)) tests/renderers/gl/test_renderer.py -k egl
 
 # The images and the compose file, without a Docker engine: root on Debian 12.
 docker-test:

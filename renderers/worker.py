@@ -54,10 +54,12 @@ class FileAccessGuard:
             return
         if event in _FORBIDDEN or event in _FORBIDDEN_CHANGES:
             raise PermissionError(f"{event} is not allowed while a mesh is loaded")
-        if event == "open" and not self._may_open(folder, *args):
-            raise PermissionError("no file outside its folder is read while a mesh is loaded")
+        if event == "open":
+            path, _, flags = args
+            if not self._may_open(folder, path, flags):
+                raise PermissionError("no file outside its folder is read while a mesh is loaded")
 
-    def _may_open(self, folder: str, path: object, _: object, flags: object) -> bool:
+    def _may_open(self, folder: str, path: object, flags: object) -> bool:
         if not isinstance(path, (str, bytes)):
             return True  # a descriptor that is open already
         writing = isinstance(flags, int) and flags & _WRITING != 0

@@ -73,8 +73,6 @@ PACKED_ARGUMENTS: set[str] = {
     "index.search.evidence_fit → _recall",
     "multifold.analysis.hierarchy → _row",
     "multifold.bundle.calibration → CalibrationCurve",
-    "renderers.mesh.load → MeshPart",
-    "renderers.worker → _may_open",
 }
 
 

@@ -128,8 +128,15 @@ def _compact(part: MeshPart) -> MeshPart:
     vertices = part.vertices[used]
     if not np.isfinite(vertices).all():
         raise MeshError("the file is damaged: some of its corners lie at infinity or nowhere (NaN).")
-    others = (part.normals, part.uv, part.colors, part.uv1)
-    return MeshPart(vertices, faces, part.material, *(None if one is None else one[used] for one in others))
+    return MeshPart(
+        vertices=vertices,
+        faces=faces,
+        material=part.material,
+        normals=None if part.normals is None else part.normals[used],
+        uv=None if part.uv is None else part.uv[used],
+        colors=None if part.colors is None else part.colors[used],
+        uv1=None if part.uv1 is None else part.uv1[used],
+    )
 
 
 def _into_unit_ball(vertices: Points) -> Points:

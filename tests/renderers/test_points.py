@@ -1,19 +1,16 @@
 """Points of surfaces: spread by area, the same every time, with the colours of the place."""
 
-import argparse
 from pathlib import Path
 
 import numpy as np
 import pytest
 import trimesh
 
-from multifold.errors import MultifoldError
-from renderers.commands import render
 from renderers.contracts import BARE_ALBEDO, MeshError, MeshMaterial, MeshModel, MeshPart
 from renderers.images.color import to_srgb
 from renderers.mesh.load import assemble_model, load_model
 from renderers.orders import MeshSource, PointOrder
-from renderers.points import SAMPLER, PointSample, sample_points
+from renderers.points import PointSample, sample_points
 from renderers.sandbox import Sandbox
 from tests.renderers import made
 from tests.renderers.glb import Glb
@@ -161,52 +158,3 @@ def test_a_worker_samples_what_we_sample(tmp_path: Path) -> None:
             sandbox.sample(MeshSource(tmp_path / "box.stl"), PointOrder(3))
     again = PointSample.decode(ours.encode(), 300)
     assert (again.rows() == ours.rows()).all()
-
-
-def run(*words: object) -> int:
-    parser = argparse.ArgumentParser()
-    render.add_arguments(parser)
-    return render.run(parser.parse_args([str(word) for word in words]))
-
-
-def test_the_command_writes_points_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    meshes, out = tmp_path / "meshes", tmp_path / "out"
-    (meshes / "deep").mkdir(parents=True)
-    trimesh.creation.box().export(meshes / "deep" / "box.stl")
-    (meshes / "bad.glb").write_bytes(b"junk")
-    words = (meshes, "--out", out, "--points", 100, "--workers", 1)
-    assert run(*words) == 0
-    said = capsys.readouterr().out
-    assert "100 points each" in said
-    assert "1 sampled, 1 in all" in said
-    assert "skipped bad.glb" in said
-    expected = sample_points(load_model(meshes / "deep" / "box.stl"), 100)
-    with np.load(out / "deep" / "box.stl.npz") as stored:
-        assert (stored["positions"] == expected.positions).all()
-        assert (stored["normals"] == expected.normals).all()
-        assert (stored["colors"] == expected.colors).all()
-    assert run(*words) == 0
-    assert "0 sampled, 1 in all" in capsys.readouterr().out
-    assert SAMPLER in (out / "views.json").read_text()
-
-    assert run(*words, "--format", "ply", "--seed", 3) == 0
-    assert not (out / "deep" / "box.stl.npz").exists()
-    cloud: trimesh.PointCloud = trimesh.load(out / "deep" / "box.stl.ply")  # type: ignore[assignment]
-    assert np.allclose(
-        cloud.vertices, sample_points(load_model(meshes / "deep" / "box.stl"), 100, 3).positions
-    )
-    assert len(load_model(out / "deep" / "box.stl.ply").faces) == 800  # our reader draws it as a cloud
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--points", 100, "--format", "png"), "points are no pictures"),
-        (("--points", 100, "--sheet"), "points are no pictures"),
-        (("--points", 1), "16 to 100,000 points"),
-        (("--format", "ply"), "add --points"),
-    ],
-)
-def test_options_that_do_not_go_together(tmp_path: Path, options: tuple[object, ...], said: str) -> None:
-    with pytest.raises(MultifoldError, match=said):
-        run(tmp_path, "--out", tmp_path / "out", *options)

@@ -1,4 +1,4 @@
-"""`multifold render`: folders in, pictures out, nothing twice."""
+"""`multifold render`: folders in, pictures or points out, nothing twice."""
 
 import argparse
 import json
@@ -16,8 +16,10 @@ from renderers import batch, cameras
 from renderers.batch import RECORD_FILE, RenderRecord
 from renderers.commands import render
 from renderers.contact_sheets import CELL
-from renderers.mesh.formats.mesh_file import content_hash
+from renderers.lanes import RenderLane
 from renderers.mesh.load import load_model
+from renderers.orders import MeshSource, RenderedMesh, ViewOrder
+from renderers.points import SAMPLER, sample_points
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers import exhibit_files
@@ -98,15 +100,6 @@ def test_pictures_may_lie_among_the_meshes(tmp_path: Path, capsys: pytest.Captur
         assert expected in capsys.readouterr().out
 
 
-def test_two_meshes_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
-    square(tmp_path / "a", "red.glb")
-    square(tmp_path / "b", "red.glb")
-    with pytest.raises(MultifoldError, match=r"both be called red\.glb"):
-        batch.find_meshes([tmp_path / "a", tmp_path / "b"])
-    again = batch.find_meshes([tmp_path / "a", tmp_path / "a" / "red.glb"])
-    assert [mesh.path for mesh in again.values()] == [tmp_path / "a" / "red.glb"]
-
-
 @pytest.mark.usefixtures("warm")
 def test_nothing_but_bad_files_is_a_failure(tmp_path: Path) -> None:
     (tmp_path / "bad.glb").write_bytes(b"junk")
@@ -183,22 +176,32 @@ def test_an_axis_that_is_none_is_refused(
     assert "is not PATTERN=y" in capsys.readouterr().err
 
 
+class Interrupted(Sandbox):
+    """A sandbox that is interrupted by one mesh."""
+
+    def __init__(self, sandbox: Sandbox, name: str) -> None:
+        self.sandbox, self.workers, self.name = sandbox, sandbox.workers, name
+
+    def draw(
+        self, source: MeshSource, order: ViewOrder | None = None, lane: RenderLane = "any"
+    ) -> RenderedMesh:
+        if isinstance(source.mesh, Path) and source.mesh.name == self.name:
+            raise KeyboardInterrupt
+        return self.sandbox.draw(source, order, lane)
+
+
 @pytest.mark.usefixtures("warm")
 def test_what_was_drawn_before_an_interruption_is_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    one_worker: Sandbox,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     meshes, out = tmp_path / "meshes", tmp_path / "out"
     square(meshes, "a.glb")
     square(meshes, "b.glb")
-    save = batch._save
-
-    def interrupted(*args: object) -> tuple[str, ...]:
-        if args[-1] == "b.glb":
-            raise KeyboardInterrupt
-        return save(*args)  # type: ignore[arg-type]
-
     with monkeypatch.context() as patch:
-        patch.setattr(batch, "_save", interrupted)
+        patch.setattr(batch, "Sandbox", lambda *_, **__: nullcontext(Interrupted(one_worker, "b.glb")))
         with pytest.raises(KeyboardInterrupt):
             run(meshes, "--out", out, *QUICK)
     assert list(RenderRecord.read(out).entries) == ["a.glb"]
@@ -217,28 +220,6 @@ def test_long_lists_of_trouble_are_cut_and_kept(tmp_path: Path, capsys: pytest.C
     assert len(RenderRecord.read(tmp_path / "out").skipped) == 25
 
 
-def test_the_content_hash_minds_the_files_that_a_mesh_names(tmp_path: Path) -> None:
-    (tmp_path / "m.obj").write_text("mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl a\nf 1 2 3\n")
-    before = content_hash(tmp_path / "m.obj")
-    (tmp_path / "m.mtl").write_text("newmtl a\nmap_Kd -s 1 1 1 t.png\n")
-    named = content_hash(tmp_path / "m.obj")
-    (tmp_path / "t.png").write_bytes(b"one")
-    textured = content_hash(tmp_path / "m.obj")
-    (tmp_path / "t.png").write_bytes(b"two")
-    changed = content_hash(tmp_path / "m.obj")
-    assert len({before, named, textured, changed}) == 4
-    (tmp_path / "other.png").write_bytes(b"beside, but not named")
-    assert content_hash(tmp_path / "m.obj") == changed
-
-
-def test_the_content_hash_minds_the_textures_of_collada(tmp_path: Path) -> None:
-    named = "<library_images><image id='a'><init_from>\n t.png </init_from></image></library_images>"
-    (tmp_path / "m.dae").write_text(f"<COLLADA>{named}</COLLADA>")
-    before = content_hash(tmp_path / "m.dae")
-    (tmp_path / "t.png").write_bytes(b"one")
-    assert content_hash(tmp_path / "m.dae") != before
-
-
 @pytest.mark.usefixtures("warm")
 def test_meshes_of_a_folder_may_share_what_lies_in_it(tmp_path: Path) -> None:
     made = exhibit_files.obj(tmp_path)
@@ -254,14 +235,6 @@ def test_meshes_of_a_folder_may_share_what_lies_in_it(tmp_path: Path) -> None:
     assert "outside its folder" in RenderRecord.read(alone).skipped["ball.obj"]
 
 
-@pytest.mark.parametrize("kept", ["[]", "{", '{"meshes": {"a": {}}}', '{"meshes": {"a": 3}}'])
-def test_a_damaged_record_is_named(tmp_path: Path, kept: str) -> None:
-    (tmp_path / RECORD_FILE).write_text(kept)
-    square(tmp_path, "red.glb")
-    with pytest.raises(MultifoldError, match=r"views\.json is damaged"):
-        run(tmp_path / "red.glb", "--out", tmp_path)
-
-
 @pytest.mark.usefixtures("warm")
 def test_numpy_means_numba(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     mesh = square(tmp_path, "red.glb")
@@ -269,3 +242,46 @@ def test_numpy_means_numba(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "--engine numpy means numba" in capsys.readouterr().err
     assert run(mesh, "--out", tmp_path / "out", *QUICK) == 0
     assert "0 rendered, 1 in all" in capsys.readouterr().out
+
+
+def test_the_command_writes_points_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meshes, out = tmp_path / "meshes", tmp_path / "out"
+    (meshes / "deep").mkdir(parents=True)
+    trimesh.creation.box().export(meshes / "deep" / "box.stl")
+    (meshes / "bad.glb").write_bytes(b"junk")
+    words = (meshes, "--out", out, "--points", 100, "--workers", 1)
+    assert run(*words) == 0
+    said = capsys.readouterr().out
+    assert "100 points each" in said
+    assert "1 sampled, 1 in all" in said
+    assert "skipped bad.glb" in said
+    expected = sample_points(load_model(meshes / "deep" / "box.stl"), 100)
+    with np.load(out / "deep" / "box.stl.npz") as stored:
+        assert (stored["positions"] == expected.positions).all()
+        assert (stored["normals"] == expected.normals).all()
+        assert (stored["colors"] == expected.colors).all()
+    assert run(*words) == 0
+    assert "0 sampled, 1 in all" in capsys.readouterr().out
+    assert SAMPLER in (out / "views.json").read_text()
+
+    assert run(*words, "--format", "ply", "--seed", 3) == 0
+    assert not (out / "deep" / "box.stl.npz").exists()
+    cloud: trimesh.PointCloud = trimesh.load(out / "deep" / "box.stl.ply")  # type: ignore[assignment]
+    assert np.allclose(
+        cloud.vertices, sample_points(load_model(meshes / "deep" / "box.stl"), 100, 3).positions
+    )
+    assert len(load_model(out / "deep" / "box.stl.ply").faces) == 800  # our reader draws it as a cloud
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--points", 100, "--format", "png"), "points are no pictures"),
+        (("--points", 100, "--sheet"), "points are no pictures"),
+        (("--points", 1), "16 to 100,000 points"),
+        (("--format", "ply"), "add --points"),
+    ],
+)
+def test_options_that_do_not_go_together(tmp_path: Path, options: tuple[object, ...], said: str) -> None:
+    with pytest.raises(MultifoldError, match=said):
+        run(tmp_path, "--out", tmp_path / "out", *options)

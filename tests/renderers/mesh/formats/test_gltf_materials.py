@@ -1,16 +1,12 @@
-"""What glTF's extensions and samplers make of a surface: known colours at known places."""
+"""Materials of glTF: sets of coordinates, maps and their strengths."""
 
 from pathlib import Path
 
-import meshopt
 import numpy as np
 import pytest
 
-from multifold.errors import MissingExtraError
-from renderers.contracts import MeshError, MeshLimits
 from renderers.mesh.load import load_model
 from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb, unlit
-from tests.renderers.made import ktx2
 from tests.renderers.seeing import front, seen_at
 
 RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
@@ -117,116 +113,6 @@ def test_the_strength_of_occlusion(tmp_path: Path, strength: float, darker: bool
     assert (after[0] < before[0] - 10) is darker
 
 
-def meshopt_square(glb: Glb) -> None:
-    places, faces = glb.packed(SQUARE, "ATTRIBUTES"), glb.packed(SQUARE_FACES, "TRIANGLES")
-    described = {"bufferView": places, "count": 4, "type": "VEC3", "componentType": 5126}
-    corners = glb.add("accessors", bufferView=faces, count=6, type="SCALAR", componentType=5123)
-    glb.tree["extensionsRequired"] = ["EXT_meshopt_compression"]
-    glb.place(
-        glb.mesh(
-            {"POSITION": glb.add("accessors", **described)},
-            indices=corners,
-            material=unlit(glb, (0, 0, 1, 1)),
-        )
-    )
-
-
-def test_meshopt(tmp_path: Path) -> None:
-    glb = Glb()
-    meshopt_square(glb)
-    path = glb.save(tmp_path)
-    assert len(load_model(path).faces) == 2
-    assert seen_at(front(path), 0.2, 0.2) == BLUE
-
-
-def test_meshopt_filters(tmp_path: Path) -> None:
-    glb = Glb()
-    rows = meshopt.encode_filter_exp(SQUARE, 15)
-    view = glb.packed(np.asarray(rows), "ATTRIBUTES", filter="EXPONENTIAL")
-    places = glb.add("accessors", bufferView=view, count=4, type="VEC3", componentType=5126)
-    glb.place(glb.mesh({"POSITION": places}, indices=glb.accessor(SQUARE_FACES)))
-    assert np.allclose(load_model(glb.save(tmp_path)).vertices, SQUARE * np.sqrt(0.5), atol=1e-3)
-
-
-@pytest.mark.parametrize(
-    "change", [{"count": 1 << 40}, {"byteStride": 1 << 20}, {"mode": "WOOL"}, {"count": 4000}]
-)
-def test_meshopt_that_lies(tmp_path: Path, change: dict[str, object]) -> None:
-    glb = Glb()
-    meshopt_square(glb)
-    for view in glb.tree["bufferViews"]:
-        if "extensions" in view:
-            view["extensions"]["EXT_meshopt_compression"].update(change)
-    with pytest.raises(MeshError, match=r"damaged|unpacked"):
-        load_model(glb.save(tmp_path))
-
-
-def test_ktx2(tmp_path: Path) -> None:
-    glb = Glb()
-    glb.square(textured(glb, glb.basis(ktx2((*RED, 255), (*BLUE, 255)))))
-    glb.tree["extensionsRequired"] = ["KHR_texture_basisu"]
-    views = front(glb.save(tmp_path))
-    assert seen_at(views, 0.0, 0.5) == RED
-    assert seen_at(views, 0.0, -0.5) == BLUE
-
-
-def test_ktx2_that_is_cut_short_is_done_without(tmp_path: Path) -> None:
-    for length in (20, 90, 130, 170):
-        glb = Glb()
-        glb.square(textured(glb, glb.basis(ktx2((*RED, 255))[:length])))
-        assert "KTX2" in load_model(glb.save(tmp_path)).notes[0]
-
-
-def test_ktx2_that_boasts(tmp_path: Path) -> None:
-    data = bytearray(ktx2((*RED, 255)))
-    data[20:28] = (1 << 20).to_bytes(4, "little") * 2
-    glb = Glb()
-    glb.square(textured(glb, glb.basis(bytes(data))))
-    with pytest.raises(MeshError, match="pixels in one texture"):
-        load_model(glb.save(tmp_path))
-
-
-def test_ktx2_without_its_decoder_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "opengl_basisu", None)
-    glb = Glb()
-    glb.square(textured(glb, glb.basis(ktx2((*RED, 255)))))
-    with pytest.raises(MissingExtraError, match="ktx2"):
-        load_model(glb.save(tmp_path))
-
-
-def test_instances(tmp_path: Path) -> None:
-    glb = Glb()
-    node = glb.square(unlit(glb, (1, 0, 0, 1)))
-    places = glb.accessor(np.array([(0, 0, 0), (3, 0, 0)], np.float32))
-    scales = glb.accessor(np.array([(1, 1, 1), (1, 2, 1)], np.float32))
-    attributes = {"TRANSLATION": places, "SCALE": scales}
-    glb.tree["nodes"][node]["extensions"] = {"EXT_mesh_gpu_instancing": {"attributes": attributes}}
-    path = glb.save(tmp_path)
-    model = load_model(path)
-    assert len(model.faces) == 4
-    width, height, _ = np.ptp(model.vertices, axis=0)
-    assert width / height == pytest.approx(5 / 4)
-    with pytest.raises(MeshError, match="2 instances"):
-        load_model(path, MeshLimits(instances=1))
-
-
-@pytest.mark.parametrize(("weights", "height"), [((), 1.0), ((1.0,), 2.0), ((0.5,), 1.5)])
-def test_morph_targets_at_the_weights_of_the_file(
-    tmp_path: Path, weights: tuple[float, ...], height: float
-) -> None:
-    glb = Glb()
-    glb.square()
-    change = np.zeros((4, 3), np.float32)
-    change[2:, 1] = 2
-    glb.tree["meshes"][0]["primitives"][0]["targets"] = [{"POSITION": glb.accessor(change)}]
-    if weights:
-        glb.tree["meshes"][0]["weights"] = list(weights)
-    size = np.ptp(load_model(glb.save(tmp_path)).vertices, axis=0)
-    assert size[1] / size[0] == pytest.approx(height)
-
-
 def test_specular_glossiness(tmp_path: Path) -> None:
     glb = Glb()
     gloss = {"diffuseTexture": {"index": glb.texture(TOP_RED)}, "glossinessFactor": 0.25}
@@ -236,9 +122,3 @@ def test_specular_glossiness(tmp_path: Path) -> None:
     assert load_model(path).materials[0].roughness == 0.75
     upper = seen_at(front(path), 0.0, 0.5)
     assert upper[0] > 100 > 60 > upper[2]
-
-
-def test_a_glb_called_gltf(tmp_path: Path) -> None:
-    glb = Glb()
-    glb.square(unlit(glb, (0, 1, 0, 1)))
-    assert seen_at(front(glb.save(tmp_path, "mesh.gltf")), 0, 0) == GREEN

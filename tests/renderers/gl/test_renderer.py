@@ -1,11 +1,9 @@
 """The renderers that draw with OpenGL: what they draw is what the software renderer draws, nearly.
 
 OpenGL binds itself to a process, so each platform draws in a worker. Where a system has no OpenGL the tests
-say so and are skipped; `multifold render --doctor` tells what is missing.
-"""
+say so and are skipped; `multifold render --doctor` tells what is missing."""
 
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from renderers import cameras, gl
+from renderers import cameras
 from renderers.contracts import RenderEngineError
-from renderers.look import shader_defines
 from renderers.mesh.load import load_model
 from renderers.orders import MeshSource, ViewOrder
 from renderers.raster.renderer import SoftwareRenderer
@@ -26,7 +23,6 @@ from tests.renderers.gallery import Agreement
 from tests.waiting import PATIENCE
 
 SIZE, RIG = 96, "ring3@20"
-SHADER = Path(gl.__file__).parent / "shaders" / "mesh.frag"
 LEAST_COMMON, MOST_DIFFERENT = 0.98, 3.0  # what "the same look" means: see docs/decisions
 
 
@@ -82,13 +78,6 @@ def test_models_of_all_sizes_follow_each_other(box: Sandbox, tmp_path: Path) -> 
     box.draw(MeshSource(second), ViewOrder(RIG, 48))
     after = [box.draw(MeshSource(first), ViewOrder(RIG, size)).views for size in (64, 32)]
     assert all((one == two).all() for one, two in zip(before, after, strict=True))
-
-
-def test_constants_of_the_light_are_whole_words_of_the_shader() -> None:
-    """pyrender replaces the text of a name wherever it stands."""
-    words = set(re.findall(r"\w+", SHADER.read_text()))
-    assert set(shader_defines()) <= words
-    assert not [(name, word) for name in shader_defines() for word in words if name in word and name != word]
 
 
 MEMORY = """

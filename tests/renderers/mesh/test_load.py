@@ -1,4 +1,4 @@
-"""Files that are not drawn, and what their owners are told; mutated files must end in no other way."""
+"""Mesh files as models: upright, the same from every format, and refused with a reason."""
 
 import json
 import struct
@@ -11,9 +11,46 @@ import numpy as np
 import pytest
 import trimesh
 
-from renderers.contracts import MeshError, MeshLimits
+from renderers.contracts import MeshError, MeshLimits, MeshModel
 from renderers.mesh.load import load_model
 from tests.renderers.glb import SQUARE, SQUARE_FACES, Glb, pack
+
+CORNER = float(np.sqrt(0.5))
+BAD_UTF8 = pack(b'{"asset": "\xff"}', b"")
+LOOP = {"children": [1]}
+LIMITS = MeshLimits(instances=50)
+
+
+def square_in_the_ball() -> np.ndarray:
+    return SQUARE * CORNER
+
+
+def test_unused_vertices_do_not_count(tmp_path: Path) -> None:
+    glb = Glb()
+    stray = np.concatenate([SQUARE, [(1000, 0, 0), (np.nan, 0, 0)]]).astype(np.float32)
+    glb.place(glb.mesh({"POSITION": glb.accessor(stray)}, indices=glb.accessor(SQUARE_FACES)))
+    assert np.allclose(load_model(glb.save(tmp_path)).vertices, square_in_the_ball())
+
+
+@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "off", "glb"])
+def test_the_same_box_from_every_kind_of_file(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"box.{suffix}"
+    trimesh.creation.box((1, 2, 3)).export(path)
+    model = load_model(path)
+    size = np.ptp(model.vertices, axis=0) * np.sqrt(14) / 2
+    assert np.allclose(size, (1, 3, 2) if suffix == "stl" else (1, 2, 3), atol=1e-5)
+    assert len(model.faces) == 12
+    assert model.up == ("z" if suffix == "stl" else "y")
+    flat = np.cross(
+        *(model.vertices[model.faces[:, corner]] - model.vertices[model.faces[:, 0]] for corner in (1, 2))
+    )
+    assert (np.einsum("fci,fi->fc", model.normals, flat) > 0.1).all() if suffix != "glb" else True
+
+
+def test_z_up_is_turned_to_y_up(tmp_path: Path) -> None:
+    path = tmp_path / "box.ply"
+    trimesh.creation.box((1, 2, 3)).export(path)
+    assert np.allclose(np.ptp(load_model(path, up="z").vertices, axis=0) * np.sqrt(14) / 2, (1, 3, 2))
 
 
 def square(change: Callable[[Glb], object] = lambda glb: None) -> bytes:
@@ -57,8 +94,6 @@ def boast(glb: Glb) -> None:
     primitive(glb).update(attributes={"POSITION": accessor})
 
 
-BAD_UTF8 = pack(b'{"asset": "\xff"}', b"")
-LOOP = {"children": [1]}
 CASES = {
     "text called glb": (".glb", b"a poem about chairs, long enough to be read", "not a GLB file"),
     "nothing": (".glb", b"", "empty"),
@@ -150,7 +185,6 @@ CASES = {
     "off of text": (".off", b"nothing of the kind", "not an OFF file"),
     "off that boasts": (".off", b"OFF\n8 999999999 0\n", "faces"),
 }
-LIMITS = MeshLimits(instances=50)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -240,3 +274,35 @@ def mutated(data: bytes, random: np.random.Generator) -> bytes:
     where = random.integers(0, len(data), random.integers(1, 8))
     changed[where] = random.integers(0, 256, len(where), np.uint8)
     return changed.tobytes()
+
+
+def saved(folder: Path, name: str, data: bytes | str) -> Path:
+    path = folder / name
+    path.write_bytes(data.encode() if isinstance(data, str) else data)
+    return path
+
+
+def extent(model: MeshModel) -> list[float]:
+    """Width, height and depth, the largest of them 1."""
+    size = np.ptp(model.vertices, axis=0)
+    return [round(float(one), 3) for one in size / size.max()]
+
+
+class TestUpAxis:
+    def test_a_guess_says_that_it_is_one(self, tmp_path: Path) -> None:
+        trimesh.creation.box().export(tmp_path / "b.ply")
+        model = load_model(tmp_path / "b.ply")
+        assert (model.up, "guess" in model.up_reason) == ("y", True)
+
+    def test_ply_of_blender_is_z_up(self, tmp_path: Path) -> None:
+        trimesh.creation.box((1, 2, 4)).export(tmp_path / "b.ply")
+        data = (tmp_path / "b.ply").read_bytes().replace(b"ply\n", b"ply\ncomment Created in Blender\n", 1)
+        data = data.replace(b"format binary_little_endian 1.0\n", b"", 1).replace(
+            b"ply\n", b"ply\nformat binary_little_endian 1.0\n", 1
+        )
+        model = load_model(saved(tmp_path, "b.ply", data))
+        assert (model.up, extent(model)) == ("z", [0.25, 1, 0.5])
+
+    def test_the_callers_word_counts_most(self, tmp_path: Path) -> None:
+        trimesh.creation.box().export(tmp_path / "b.stl")
+        assert load_model(tmp_path / "b.stl", up="y").up_reason == "as told"

@@ -1,0 +1,93 @@
+"""glTF scenes: nodes, skins, instances, and the files beside them."""
+
+import base64
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from renderers.contracts import MeshError, MeshLimits
+from renderers.mesh.load import load_model
+from tests.renderers.glb import SQUARE, SQUARE_FACES, Glb, unlit
+from tests.renderers.seeing import front, seen_at
+
+CORNER = float(np.sqrt(0.5))
+RED, GREEN, BLUE = (255, 0, 0), (0, 255, 0), (0, 0, 255)
+
+
+def test_nodes_turn_scale_and_move_from_parent_to_child(tmp_path: Path) -> None:
+    glb = Glb()
+    glb.square()
+    parent = glb.add("nodes", children=[0], rotation=[0, 0, CORNER, CORNER], translation=[5, 0, 0])
+    glb.tree["nodes"][0].update(scale=[2, 1, 1], translation=[0, 7, 0])
+    glb.tree["scenes"][0]["nodes"] = [parent]
+    width, height, _ = np.ptp(load_model(glb.save(tmp_path)).vertices, axis=0)
+    assert height == pytest.approx(2 * width)
+
+
+def test_a_skinned_mesh_follows_its_joints_and_not_its_node(tmp_path: Path) -> None:
+    glb = Glb()
+    joints, weights = np.zeros((4, 4), np.uint8), np.tile(np.array([1, 0, 0, 0], np.float32), (4, 1))
+    joints[2:, 0] = 1
+    attributes = {
+        "POSITION": glb.accessor(SQUARE),
+        "JOINTS_0": glb.accessor(joints),
+        "WEIGHTS_0": glb.accessor(weights),
+    }
+    mesh = glb.mesh(attributes, indices=glb.accessor(SQUARE_FACES))
+    bones = [glb.add("nodes"), glb.add("nodes", translation=[0, 2, 0])]
+    skin = glb.add("skins", joints=bones)
+    glb.place(mesh, skin=skin, scale=[9, 1, 1])
+    glb.tree["scenes"][0]["nodes"] += bones
+    width, height, _ = np.ptp(load_model(glb.save(tmp_path)).vertices, axis=0)
+    assert height == pytest.approx(2 * width)
+
+
+def test_gltf_with_its_files_beside_it(tmp_path: Path) -> None:
+    glb = Glb()
+    glb.square(unlit(glb, pbr={"baseColorTexture": {"index": 0}}))
+    glb.add("images", uri="a%20colour.png")
+    glb.add("textures", source=0)
+    Image.new("RGB", (4, 4), (1, 2, 3)).save(tmp_path / "a colour.png")
+    (tmp_path / "numbers.bin").write_bytes(glb.binary)
+    glb.tree["buffers"] = [{"byteLength": len(glb.binary), "uri": "numbers.bin"}]
+    (tmp_path / "mesh.gltf").write_text(json.dumps(glb.tree))
+    assert seen_at(front(tmp_path / "mesh.gltf"), 0.0, 0.0) == (1, 2, 3)
+    uri = "data:application/octet-stream;base64," + base64.b64encode(glb.binary).decode()
+    glb.tree["buffers"] = [{"byteLength": len(glb.binary), "uri": uri}]
+    (tmp_path / "whole.gltf").write_text(json.dumps(glb.tree))
+    assert seen_at(front(tmp_path / "whole.gltf"), 0.0, 0.0) == (1, 2, 3)
+
+
+def test_a_missing_texture_is_noted_and_done_without(tmp_path: Path) -> None:
+    glb = Glb()
+    glb.add("images", uri="gone.png")
+    glb.add("textures", source=0)
+    glb.square(unlit(glb, (1, 0, 0, 1), pbr={"baseColorTexture": {"index": 0}}))
+    path = glb.save(tmp_path)
+    assert seen_at(front(path), 0.0, 0.0) == (255, 0, 0)
+    assert "gone.png" in load_model(path).notes[0]
+
+
+def test_instances(tmp_path: Path) -> None:
+    glb = Glb()
+    node = glb.square(unlit(glb, (1, 0, 0, 1)))
+    places = glb.accessor(np.array([(0, 0, 0), (3, 0, 0)], np.float32))
+    scales = glb.accessor(np.array([(1, 1, 1), (1, 2, 1)], np.float32))
+    attributes = {"TRANSLATION": places, "SCALE": scales}
+    glb.tree["nodes"][node]["extensions"] = {"EXT_mesh_gpu_instancing": {"attributes": attributes}}
+    path = glb.save(tmp_path)
+    model = load_model(path)
+    assert len(model.faces) == 4
+    width, height, _ = np.ptp(model.vertices, axis=0)
+    assert width / height == pytest.approx(5 / 4)
+    with pytest.raises(MeshError, match="2 instances"):
+        load_model(path, MeshLimits(instances=1))
+
+
+def test_a_glb_called_gltf(tmp_path: Path) -> None:
+    glb = Glb()
+    glb.square(unlit(glb, (0, 1, 0, 1)))
+    assert seen_at(front(glb.save(tmp_path, "mesh.gltf")), 0, 0) == GREEN

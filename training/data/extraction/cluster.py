@@ -14,9 +14,6 @@ from multifold.errors import needs_extra
 from training.data.extraction.extract import MOST_DEATHS, WorkerDeathsError
 from training.data.extraction.parts import FeatureExtractor, ManifestPart, PartFeatures
 
-with needs_extra("cluster"):
-    import ray
-
 LOCAL = "local"
 
 
@@ -33,6 +30,9 @@ def work_on_cluster(
     bundle: Path, parts: Sequence[ManifestPart], workers: int, address: str
 ) -> Iterator[PartFeatures]:
     """Results as they come, from a cluster at an address or a local one of this machine (`local`)."""
+    with needs_extra("cluster"):
+        import ray
+
     own = not ray.is_initialized()
     if own and address == LOCAL:
         ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, configure_logging=False)

@@ -13,7 +13,7 @@ import trimesh
 
 from multifold import manifest
 from tests.training.data.pieces import mixed, of_kind
-from training.commands import data
+from training.commands import data, run_data
 from training.data.furniture import kinds
 from training.data.furniture.dataset import (
     SHARES,
@@ -169,7 +169,7 @@ def test_the_command_writes_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[
     data.add_arguments(parser)
     out = tmp_path / "set"
     words = ["furniture", "--items", "3", "--seed", "7", "--workers", "1", str(out)]
-    assert data.run(parser.parse_args(words)) == 0
+    assert run_data.run(parser.parse_args(words)) == 0
     assert "manifest.jsonl" in capsys.readouterr().out
     assert [entry.id for entry in manifest.read(out / "manifest.jsonl")] == [
         f"furniture-7-{index:05d}" for index in range(3)

@@ -1,0 +1,24 @@
+"""The work of `multifold features`."""
+
+import argparse
+from functools import partial
+
+from training.data.extraction import extract
+from training.data.extraction.cluster import work_on_cluster
+
+SHOWN = 5  # problems
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.cluster is None:
+        work = partial(extract.work_in_processes, args.bundle, workers=args.workers)
+    else:
+        work = partial(work_on_cluster, args.bundle, workers=args.workers, address=args.cluster)
+    order = extract.ExtractionOrder(args.manifest, args.bundle, args.out, max(1, args.items))
+    report = extract.extract_features(order, work)
+    for name, problem in [*report.problems.items()][:SHOWN]:
+        print(f"left out {name}: {problem}")
+    if len(report.problems) > SHOWN:
+        print(f"… and {len(report.problems) - SHOWN} more, all in {args.out / extract.PROBLEMS}")
+    print(f"{report.rows:,} features in {args.out}\nnext: multifold index import {args.out} --data DATA")
+    return 0

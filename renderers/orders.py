@@ -1,11 +1,15 @@
 """What a sandbox is asked for: a mesh, and its views, points of its surface or a file for viewers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from renderers import cameras
-from renderers.contracts import Background, Rig, RigError, Up, Views, check_view_size
+from renderers.contracts import Background, MeshModel, Rig, RigError, Up, Views, check_view_size
 from renderers.points import PointSample, check_point_count
+
+_MOST_NOTES, _LONGEST_NOTE = 20, 200
 
 
 @dataclass(frozen=True)
@@ -66,11 +70,23 @@ Order = ViewOrder | PointOrder | GlbOrder
 
 @dataclass(frozen=True)
 class MeshReport:
-    """What a user should know about a mesh."""
+    """What is known of a mesh once it is loaded, as its users may read it."""
 
     up: str  # the file's up axis
     up_reason: str
     notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, model: MeshModel) -> "MeshReport":
+        """What a loaded mesh has to say, cut to what a message may hold."""
+        notes = tuple(note[:_LONGEST_NOTE] for note in model.notes[:_MOST_NOTES])
+        return cls(up=model.up, up_reason=model.up_reason[:_LONGEST_NOTE], notes=notes)
+
+    @classmethod
+    def decode(cls, fields: Mapping[str, Any]) -> "MeshReport":
+        """A report as JSON has it, from a process that may lie: whatever it holds becomes text."""
+        notes = tuple(map(str, fields.get("notes", ())))
+        return cls(up=str(fields.get("up")), up_reason=str(fields.get("up_reason")), notes=notes)
 
 
 @dataclass(frozen=True, eq=False)

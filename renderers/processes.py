@@ -152,8 +152,10 @@ class Worker:
 
 def _report(answer: dict[str, Any]) -> MeshReport:
     """What the worker found out about a mesh."""
-    notes = tuple(map(str, answer.get("notes", ())))
-    return MeshReport(up=str(answer.get("up")), up_reason=str(answer.get("up_reason")), notes=notes)
+    report = answer.get("report")
+    if not isinstance(report, dict):
+        raise WorkerLostError(INVALID_ANSWER)
+    return MeshReport.decode(report)
 
 
 def _worker_environment() -> dict[str, str]:

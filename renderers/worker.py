@@ -13,6 +13,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +23,7 @@ from renderers.contracts import MeshError, RenderEngineError, Renderer
 from renderers.mesh.glb import encode_glb
 from renderers.mesh.load import load_model
 from renderers.messages import FRAME_LENGTH, MeshRequest, message_frame
-from renderers.orders import GlbOrder, PointOrder
+from renderers.orders import GlbOrder, MeshReport, PointOrder
 from renderers.points import sample_points
 
 _FORBIDDEN = ("socket.connect", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.system", "os.fork")
@@ -116,20 +117,16 @@ def _fulfil(
     if isinstance(order, GlbOrder):
         glb = encode_glb(model)
         return {"bytes": len(glb)}, glb
-    report = {
-        "up": model.up,
-        "up_reason": model.up_reason[:200],
-        "notes": [note[:200] for note in model.notes[:20]],
-    }
+    report = asdict(MeshReport.of(model))
     if isinstance(order, PointOrder):
         points = sample_points(model, order.count, order.seed).encode()
-        return {**report, "bytes": len(points)}, points
+        return {"report": report, "bytes": len(points)}, points
     points = b""
     if order.points is not None:
         with suppress(MeshError):  # with views to show, a mesh without surface is no mistake
             points = sample_points(model, order.points.count, order.points.seed).encode()
     views = engine.render(model, order.cameras(), order.size, order.background)
-    return {**report, "bytes": len(points), "shape": views.shape}, views.tobytes() + points
+    return {"report": report, "bytes": len(points), "shape": views.shape}, views.tobytes() + points
 
 
 class _Notices(logging.Handler):

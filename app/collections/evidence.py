@@ -33,7 +33,7 @@ class EvidenceFitter:
         self._waiting = threading.Lock()  # held by what waits for a moment without changes
         self._wait_for_growth(self.model.version)
 
-    def heed_verdict(self) -> None:
+    def note_verdict(self) -> None:
         """A verdict was stored."""
         self._new_verdicts += 1
         if self._new_verdicts >= max(FEW_VERDICTS, self.model.of("text").judgements):

@@ -76,7 +76,7 @@ def remove_tags(
 
 
 def _change(service: CollectionService, ids: Sequence[str], change: Callable[[Item], Item]) -> list[str]:
-    """Write items anew whose payload differs then; their ids."""
+    """Write the items whose payload changes; their ids."""
     with service.writing:
         items = [item for name in ids if (item := service.collection.get(name)) is not None]
         pairs = [(item, change(item)) for item in items]

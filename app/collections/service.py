@@ -68,8 +68,8 @@ class CollectionService:
             threads=CLUSTER_SEARCHERS if settings.milvus else 1,
             watch=workers.telemetry.watch("search"),
         )
-        collection.on_change = self._heed_change
-        self._heed_change()  # what another process wrote before
+        collection.on_change = self._note_change
+        self._note_change()  # what another process wrote before
 
     @property
     def encoder(self) -> Encoder:
@@ -81,7 +81,7 @@ class CollectionService:
             self.evidence.fit_aside()
         return self.evidence.model
 
-    def _heed_change(self) -> None:
+    def _note_change(self) -> None:
         self.evidence.changed = time.monotonic()
         self.evidence_model()
 
@@ -135,19 +135,19 @@ class CollectionService:
                 self.collection.upsert([self.repaired(item)])
 
     def repaired(self, item: Item) -> Item:
-        """An item with its damaged features made anew."""
+        """An item with its damaged features encoded again."""
         if not item.damaged:
             return item
 
         def place(one: Observation) -> tuple[int, int]:
             return list(SIDE_OF).index(one.kind), one.index
 
-        anew = [replace(one, feature=self._encode_again(item, one)) for one in item.damaged]
-        every = [*item.observations, *anew]
+        repaired = [replace(one, feature=self._encode_again(item, one)) for one in item.damaged]
+        every = [*item.observations, *repaired]
         return replace(item, observations=tuple(sorted(every, key=place)), damaged=())
 
     def _encode_again(self, item: Item, damaged: Observation) -> Feature:
-        """A feature anew: of its text, its picture, or the mesh of its item."""
+        """A feature, from its text, its picture, or the mesh of its item."""
         blobs = self.collection.blobs
         feature: Feature | None = None
         if damaged.text is not None:

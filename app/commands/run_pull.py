@@ -34,12 +34,9 @@ def run(args: argparse.Namespace) -> int:
     if args.list:
         print(format_catalogue())
         return 0
-    if args.language is not None:
-        flores_code(args.language)  # refuses a language that it does not know
+    _check_request(args)
     if args.own is not None:
         return _compare(args)
-    if args.name is None:
-        raise PullError("say which encoder: one of `multifold pull --list`, or OWNER/REPOSITORY")
     match find_published(args.name):
         case PublishedReader() as reader:
             _pull_reader(args, reader)
@@ -54,10 +51,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_request(args: argparse.Namespace) -> None:
+    """Refuse options that say nothing, or contradict one another."""
+    if args.language is not None:
+        flores_code(args.language)  # refuses a language that it does not know
+    if args.own is not None and args.name is not None:
+        raise PullError("say NAME, or --for FOLDER with --candidates; not both")
+    if args.own is None and args.name is None:
+        raise PullError("say which encoder: one of `multifold pull --list`, or OWNER/REPOSITORY")
+    _numbers(args.prefixes)
+
+
 def _compare(args: argparse.Namespace) -> int:
     """Pull the candidates, each into a bundle of its name, and say which is best on the user's own things."""
-    if args.name is not None:
-        raise PullError("say NAME, or --for FOLDER with --candidates; not both")
     names = [one.name for one in candidates(args.language or "en")]
     if args.candidates is not None:
         names = [name.strip() for name in args.candidates.split(",") if name.strip()]

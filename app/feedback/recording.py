@@ -39,7 +39,7 @@ def record_verdict(service: CollectionService, parts: WeightedParts, body: Feedb
     target, now = body.query.target, time.time()
     judgement = Judgement(name, body.item, body.verdict, target, stored, body.by, shown, now)
     service.collection.judge(judgement)
-    service.evidence.heed_verdict()
+    service.evidence.note_verdict()
     return judgement
 
 

@@ -212,7 +212,7 @@ async def run_reindex(collections: Collections, job: JobRecord, progress: JobPro
 
     def on_progress(done: int) -> None:
         if over.is_set():
-            raise MultifoldError("the new index was called off")
+            raise MultifoldError("the new index was cancelled")
         progress.done = done
 
     progress.total = sum((await run_in_threadpool(collection.read, browse.count_observations)).values())

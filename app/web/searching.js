@@ -12,7 +12,7 @@ import { sorted, sortOf } from "./sort.js";
 const STEP = 24;
 const BEST = 100; // of a search that are sorted
 const KEPT = 12;
-const PATIENCE_MS = 150;
+const SLOW_MS = 150;
 const kept = new Map(); // answers by signature, youngest last
 let shown = null; // the answer on screen: {asked, hits, next, offset, done, status, top}
 let waiting = null; // aborts the search under way
@@ -121,7 +121,7 @@ export async function run(asked, back) {
     scrollTo(0, back ? (former.top ?? 0) : 0);
     return;
   }
-  const slow = setTimeout(results.showBones, PATIENCE_MS);
+  const slow = setTimeout(results.showBones, SLOW_MS);
   scrollTo(0, 0);
   const answer = { asked, hits: [], offset: 0, next: null, done: false };
   try {

@@ -65,7 +65,7 @@ async def get_view(
 ) -> Response:
     """A rendered view of an item, or `small` for grids. With `v`, as search gives it, it may be kept.
 
-    With a `size` it is rendered anew with so many pixels a side, from the mesh.
+    With a `size` it is rendered again from the mesh, with so many pixels a side.
     """
     if size is None:
         return await _picture(request, service, item, "view", index, v, small=small)

@@ -130,6 +130,7 @@ MEMORIES: tuple[Memory, ...] = ("auto", "resident", "codes")
 
 FLAT = "Flat"
 AUTO = "auto"
+KEPT_CHANGES = 10_000  # changes that stay in the log when it is compacted, for readers that follow it
 CODES = "codes"
 EXACT = "exact"
 MILVUS = "milvus"

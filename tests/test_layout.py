@@ -54,7 +54,6 @@ LATE_IMPORTS: set[str] = {
     "training.evaluate.subject → training.retrieval.encoder",
     "training.evaluate.subject → training.towers",
 }
-SLOW_COMMANDS = {"index.commands.index"}
 CIRCLES: set[str] = {
     "index.search.evidence_trials → index.search.search",
     "index.search.search → index.search.shape_ranking",
@@ -64,7 +63,6 @@ PACKED_ARGUMENTS: set[str] = {
     "app.search.labelling → judge_labels",
     "index.cluster.milvus_engine → SegmentReport",
     "index.cluster.search_effort → SearchSetting",
-    "index.commands.index → CollectionLocation",
     "index.engines.faiss_index → NearestCells",
     "index.maintenance.snapshot → SnapshotHeader",
     "index.search.evidence_fit → _recall",
@@ -115,7 +113,7 @@ def test_serving_imports_no_torch(module: str) -> None:
 def test_help_of_a_command_imports_none_of_its_work() -> None:
     """So that it comes at once: these take from a tenth of a second to several."""
     project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    modules = set(project["entry-points"]["multifold.commands"].values()) - SLOW_COMMANDS
+    modules = set(project["entry-points"]["multifold.commands"].values())
     heavy = "'fastapi', 'faiss', 'httpx', 'onnxruntime', 'pydantic', 'sqlalchemy', 'torch'"
     code = f"import sys, {', '.join(modules)}; print(*{{{heavy}}} & set(sys.modules))"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

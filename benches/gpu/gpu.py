@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benches.gpu import encoder_on_gpu, index_on_gpu
-from index.commands.common import add_bundle
+from index.commands.options import add_bundle
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[str]]] = {
     "index": index_on_gpu.measure,

@@ -32,7 +32,7 @@ from benches.index.evidence_worlds import AskingPart, EvidenceWorld, WorldOption
 from benches.index.translations import LANGUAGES
 from benches.reporting import head, row
 from index.collection import Collection
-from index.commands.common import add_bundle
+from index.commands.options import add_bundle
 from index.contracts import Ids
 from index.search.evidence import RING, EvidenceQuery, EvidenceTable, RankedRing
 from index.search.evidence_fit import fit_evidence, fit_weights, loss_of, teaching

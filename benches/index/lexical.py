@@ -19,7 +19,7 @@ from jaxtyping import Float64, Int64
 
 from benches.reporting import head, row
 from index.collection import Collection
-from index.commands.common import add_bundle
+from index.commands.options import add_bundle
 from index.texts.analysis import pieces
 from multifold.bundle.canary import open_encoder
 from multifold.errors import MultifoldError

@@ -30,7 +30,7 @@ from benches.index.generated_vectors import measure_recall, true_thresholds
 from benches.index.racers import RACERS, Places, Racer
 from benches.reporting import head, row, time_calls
 from benches.service.running_service import resident_bytes
-from index.commands.common import add_bundle
+from index.commands.options import add_bundle
 from index.contracts import Ids
 from multifold.bundle.canary import open_encoder
 from multifold.types import Vectors

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from index.commands.common import add_bundle, open_collection, service_of, space_of
+from index.commands.common import open_collection, service_of, space_of
 from index.registry import stored_vector_id
 from index.store.blobs import Blobs
 from multifold.bundle.encoder import Encoder, captions_of, pictures_of
@@ -22,7 +22,7 @@ class AddItemError(MultifoldError):
 
 
 def add(args: argparse.Namespace) -> int:
-    """Write one item in place of its former self."""
+    """Write one item; it replaces the one of that id."""
     payload = _payload(args.payload)
     address = service_of(args.place)
     if address is not None:
@@ -83,20 +83,3 @@ def _payload(text: str) -> dict[str, Any]:
     if not isinstance(payload, dict):
         raise AddItemError("--payload must be a JSON object.")
     return payload
-
-
-def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("id", help="the item's id")
-    parser.add_argument("--text", action="append", default=[], help="a caption; may be given several times")
-    parser.add_argument("--image", action="append", default=[], type=Path, help="a photo; likewise")
-    parser.add_argument("--mesh", type=Path, help="its shape; only through a service")
-    parser.add_argument("--payload", default="{}", help="a JSON object that is kept with it")
-    add_bundle(parser)
-
-
-def _remove_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("ids", nargs="+", metavar="ID")
-    add_bundle(parser)
-
-
-ACTIONS = {"add": (add, _add_arguments), "remove": (remove, _remove_arguments)}

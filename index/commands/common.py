@@ -21,8 +21,6 @@ from multifold.bundle.canary import open_encoder
 from multifold.errors import MultifoldError
 from multifold.types import Features, Side
 
-BUNDLE = Path("bundles/furniture")
-BUCKET, DATABASE = "MULTIFOLD_BUCKET", "MULTIFOLD_DATABASE"
 ProbedSpace: TypeAlias = tuple[Space, Mapping[Side, Features]]  # with real queries to measure with
 
 progress_bar = partial(tqdm, disable=None)  # on a terminal alone
@@ -30,12 +28,6 @@ progress_bar = partial(tqdm, disable=None)  # on a terminal alone
 
 class CollectionBusyError(MultifoldError):
     """Another process writes to the collection."""
-
-
-def add_bundle(parser: argparse.ArgumentParser) -> None:
-    """The encoder, for collections that have one."""
-    about = "folder of the encoder; not needed for plain embeddings"
-    parser.add_argument("--bundle", type=Path, default=BUNDLE, help=about)
 
 
 def read_store(place: CollectionLocation) -> "closing[Store]":

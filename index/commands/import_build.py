@@ -6,31 +6,29 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from typing import get_args
 
 from index.cluster.contracts import cluster_from_environment
 from index.collection import Collection
 from index.commands.common import (
     CollectionBusyError,
     ProbedSpace,
-    add_bundle,
     open_collection,
     progress_bar,
     service_of,
     space_of,
 )
 from index.commands.inspect_collection import print_reports
-from index.contracts import AUTO, DEVICES, MEMORIES, CollectionLocation, IndexPlan, Space
+from index.contracts import CollectionLocation, IndexPlan, Space
 from index.embedding_files import EmbeddingRows, ImportFileError, read_embeddings
 from index.engines.saved_engines import is_saved
-from index.plain_space import PLAIN_METRICS, PlainSpace
+from index.plain_space import PlainSpace
 from index.registry import stored_vector_id
 from index.store import browse
 from index.store.folder_locks import WriterLock
 from index.store.item_rows import check_vectors
 from index.store.store import Store, check_items
 from multifold.bundle.encoder import Encoder
-from multifold.types import Aspect, Item
+from multifold.types import Item
 
 SECOND = 1.0  # between two looks at how far it is
 
@@ -71,7 +69,7 @@ class StoreImport:
 
 
 def import_(args: argparse.Namespace) -> int:
-    """Take in features computed in bulk, or embeddings of one's own."""
+    """Import features computed in bulk, or embeddings of your own."""
     if writer := service_of(args.place):  # before hours of reading
         raise CollectionBusyError(f"{args.place.folder} is being written by {writer}; stop it first.")
     with closing(read_embeddings(args.source, args.ids, args.side, args.manifest)) as embeddings:
@@ -144,7 +142,7 @@ def _space(args: argparse.Namespace, embeddings: EmbeddingRows) -> ProbedSpace:
 
 
 def build(args: argparse.Namespace) -> int:
-    """Build the index to a type and recall, which the collection asks for from then on."""
+    """Build the index to a type and a recall, which it keeps from then on."""
     plan = IndexPlan(args.type, args.device, args.recall, memory=args.memory)
     print(f"building the index of {args.place.shown}: {plan.type} at recall {plan.recall}", flush=True)
     with open_collection(args, plan=plan) as collection:
@@ -152,23 +150,3 @@ def build(args: argparse.Namespace) -> int:
         collection.ask_for(plan)
     print_reports({" ".join(segment): some for segment, some in reports.items()})
     return 0
-
-
-def _import_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("source", type=Path, help="a folder of shards, or a .npy or .parquet file")
-    parser.add_argument("--ids", type=Path, help="for .npy: a text with an id a line, or JSONL")
-    parser.add_argument("--side", choices=get_args(Aspect), default="image", help="what the rows are of")
-    parser.add_argument("--manifest", type=Path, help="a manifest, whose `meta` becomes the payload")
-    parser.add_argument("--metric", choices=PLAIN_METRICS, help="make a collection of plain embeddings")
-    add_bundle(parser)
-
-
-def _build_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--type", default=AUTO, help="auto, exact, or a FAISS factory string (docs/index.md)")
-    parser.add_argument("--recall", type=float, default=IndexPlan().recall)
-    parser.add_argument("--device", choices=DEVICES, default="auto")
-    parser.add_argument("--memory", choices=MEMORIES, default="auto", help="codes: vectors stay in files")
-    add_bundle(parser)
-
-
-ACTIONS = {"import": (import_, _import_arguments), "build": (build, _build_arguments)}

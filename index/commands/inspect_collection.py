@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 
-from index.commands.common import add_bundle, format_size, open_collection, read_store
+from index.commands.common import format_size, open_collection, read_store
 from index.engines.segments import SegmentReport
 from index.maintenance.stats import collect_stats
 from index.maintenance.verify import find_store_problems
@@ -62,15 +62,3 @@ def _problems(args: argparse.Namespace) -> Iterator[str]:
         with open_collection(args, read_only=True) as collection:
             collection.engines.settle()
             yield from collection.disagreements()
-
-
-def _stats_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="for programs")
-
-
-def _verify_arguments(parser: argparse.ArgumentParser) -> None:
-    add_bundle(parser)
-    parser.add_argument("--no-index", action="store_true", help="only store and pictures: needs no encoder")
-
-
-ACTIONS = {"stats": (print_stats, _stats_arguments), "verify": (verify, _verify_arguments)}

@@ -8,9 +8,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from index.commands.common import BUCKET, DATABASE, format_size, progress_bar, read_store
+from index.commands.common import format_size, progress_bar, read_store
+from index.commands.options import BUCKET, DATABASE
 from index.contracts import CollectionLocation
-from index.maintenance.compact import KEPT_CHANGES, compact_collection
+from index.maintenance.compact import compact_collection
 from index.maintenance.restore import restore_snapshot
 from index.maintenance.snapshot import named_blob_keys, take_snapshot
 from index.store.blobs import move_blobs
@@ -25,7 +26,7 @@ SHOWN = 20
 
 
 def compact(args: argparse.Namespace) -> int:
-    """Let go of an old log, of pictures that no item names, and of empty space."""
+    """Remove old log entries, pictures that no item names, and empty space."""
     done = compact_collection(args.place, args.keep_changes)
     freed = format_size(max(0, done.bytes))
     print(f"{done.changes} changes and {done.blobs} pictures removed, {freed} freed")
@@ -35,7 +36,7 @@ def compact(args: argparse.Namespace) -> int:
 
 
 def snapshot(args: argparse.Namespace) -> int:
-    """Write the collection to one file, whatever is written to it meanwhile."""
+    """Write the collection to one file; writes may go on meanwhile."""
     blobs = open_blobs(args.place.folder, args.place.bucket)
     with read_store(args.place) as store, progress_bar(unit="B", unit_scale=True, desc="pictures") as bar:
         store.check_pictures(args.place.folder, args.place.bucket, writes=False)
@@ -48,7 +49,7 @@ def snapshot(args: argparse.Namespace) -> int:
 
 
 def migrate(args: argparse.Namespace) -> int:
-    """Copy items into an empty PostgreSQL database, pictures into a bucket, or both."""
+    """Copy items to an empty PostgreSQL database, pictures to a bucket, or both."""
     if args.database is None and args.bucket is None:
         raise MultifoldError(
             f"Where to? Give --database postgresql://… or --bucket s3://…, or set {DATABASE} or {BUCKET}."
@@ -103,26 +104,3 @@ def restore(args: argparse.Namespace) -> int:
             _copy(folder, place)
     print(f"{place.shown}: {contents.items} items of {contents.vector_id}, version {contents.version}")
     return 0
-
-
-def _compact_arguments(parser: argparse.ArgumentParser) -> None:
-    about = f"changes to keep in the log (default {KEPT_CHANGES})"
-    parser.add_argument("--keep-changes", type=int, default=KEPT_CHANGES, help=about)
-
-
-def _snapshot_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="the file to write; it must not be there yet")
-    parser.add_argument("--no-pictures", action="store_true", help="items and features only")
-
-
-def _restore_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, help="a snapshot")
-    parser.add_argument("--bundle", type=Path, help="refuse the snapshot if it is of another encoder")
-
-
-ACTIONS = {
-    "compact": (compact, _compact_arguments),
-    "snapshot": (snapshot, _snapshot_arguments),
-    "restore": (restore, _restore_arguments),
-    "migrate": (migrate, lambda _: None),
-}

@@ -4,15 +4,13 @@ import os
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-from index.contracts import CollectionLocation
+from index.contracts import KEPT_CHANGES, CollectionLocation
 from index.maintenance.snapshot import named_blob_keys
 from index.store.blobs import Blobs
 from index.store.checksums import find_damage
 from index.store.database import StoreError
 from index.store.folder_locks import WriterLock, allow_blob_removal
 from index.store.store import Store, open_blobs, refuse_missing
-
-KEPT_CHANGES = 10_000  # changes that stay in the log, for readers that follow it
 
 
 @dataclass(frozen=True)

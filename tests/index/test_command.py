@@ -13,6 +13,7 @@ import pytest
 from PIL import Image
 
 from index.collection import Collection
+from index.commands import index, run_index
 from index.contracts import IndexPlan
 from index.engines.builder import SegmentBuilder
 from index.engines.faiss_engine import FaissEngine
@@ -283,3 +284,7 @@ def test_a_plain_space_is_known_by_its_name() -> None:
         assert parse_plain_space(name) is None
     with pytest.raises(PlainSpaceError, match="plain-ip-0"):
         PlainSpace("ip", 0)
+
+
+def test_every_action_that_is_described_can_be_run() -> None:
+    assert list(run_index.ACTIONS) == list(index.ACTIONS)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -136,17 +137,23 @@ def wait_for(log: Path, step: int, process: "subprocess.Popen[bytes]") -> None:
         time.sleep(0.002)
 
 
-def test_the_best_step_on_val_becomes_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The held-out numbers are said to fall after step 8: that step's weights are kept."""
+def say_found(patch: pytest.MonkeyPatch, recalls: Sequence[float]) -> list[dict[str, torch.Tensor]]:
+    """Let validations find these recalls; the weights at each of them are listed as they come."""
     seen: list[dict[str, torch.Tensor]] = []
-    found = iter([0.2, 0.6, 0.4])
+    found = iter(recalls)
 
     def measure(_self: ValidationSet, model: torch.nn.Module) -> dict[str, float]:
         seen.append({name: weight.clone() for name, weight in model.state_dict().items()})
         value = next(found)
         return {"text_to_shape/R@10": value, "shape_to_text/R@10": value}
 
-    monkeypatch.setattr(ValidationSet, "measure", measure)
+    patch.setattr(ValidationSet, "measure", measure)
+    return seen
+
+
+def test_the_best_step_on_val_becomes_the_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The held-out numbers are said to fall after step 8: that step's weights are kept."""
+    seen = say_found(monkeypatch, [0.2, 0.6, 0.4])
     path = train(recipe(validation={"every": 4}), tmp_path / "run")
     kept = checkpoint.read_checkpoint(path).weights
     assert all(torch.equal(kept[name], weight) for name, weight in seen[1].items())
@@ -159,15 +166,7 @@ def test_an_encoder_that_training_spoils_is_kept(
 ) -> None:
     """A run that finds less than what it began with says so, and ends with that."""
     start = str(train(recipe(), tmp_path / "before"))
-    seen: list[dict[str, torch.Tensor]] = []
-    found = iter([0.5, 0.2, 0.4, 0.4])
-
-    def measure(_self: ValidationSet, model: torch.nn.Module) -> dict[str, float]:
-        seen.append({name: weight.clone() for name, weight in model.state_dict().items()})
-        value = next(found)
-        return {"text_to_shape/R@10": value, "shape_to_text/R@10": value}
-
-    monkeypatch.setattr(ValidationSet, "measure", measure)
+    seen = say_found(monkeypatch, [0.5, 0.2, 0.4, 0.4])
     wanted = recipe(validation={"every": 4}, train={"start": start})
     kept = checkpoint.read_checkpoint(train(wanted, tmp_path / "run")).weights
     assert all(torch.equal(kept[name], weight) for name, weight in seen[0].items())

@@ -56,7 +56,7 @@ class TextTower(Tower):
         t, end = ids.shape[1], observed.argmax(1)
         beyond = self.places[:t] - end[:, None]
         mask = None if self.causal_mask is None else self.causal_mask[:t, :t]
-        x = self._embedded(ids, beyond) + self.positions[:t]
+        x = self.embed_words(ids, beyond) + self.positions[:t]
         x = self.norm(self.blocks(x, mask, self._rows(ids, end)))
         counted = beyond <= 0 if self.readout == "all but pads" else torch.ones_like(x[:, :, 0]).bool()
         return x, counted
@@ -66,7 +66,8 @@ class TextTower(Tower):
         if self.tail is not None:
             yield self.tail
 
-    def _embedded(self, ids: Int64[Tensor, "b t"], beyond: Int64[Tensor, "b t"]) -> Float[Tensor, "b t c"]:
+    def embed_words(self, ids: Int64[Tensor, "b t"], beyond: Int64[Tensor, "b t"]) -> Float[Tensor, "b t c"]:
+        """The embeddings of tokens, those of the tail in the places `beyond` the end of a text."""
         words: Tensor = self.embed(ids)
         if self.tail is None:
             return words

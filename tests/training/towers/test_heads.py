@@ -113,7 +113,7 @@ def test_each_pad_is_a_point_with_an_embedding_of_its_own() -> None:
     assert tower.tail.shape == (11, WIDTH)
     assert tower.length == "fixed"
     end = ids.argmax(1)
-    embedded = tower._embedded(ids, tower.places - end[:, None])
+    embedded = tower.embed_words(ids, tower.places - end[:, None])
     torch.testing.assert_close(embedded[0, 2:], tower.tail[:10])
     torch.testing.assert_close(embedded[1, :5], tower.embed(ids[1, :5]))
     torch.testing.assert_close(embedded[3], tower.embed(ids[3]))
@@ -123,7 +123,7 @@ def test_each_pad_is_a_point_with_an_embedding_of_its_own() -> None:
 def test_an_id_zero_inside_a_text_is_no_pad() -> None:
     tower, ids = built("vit, cloud").text, towers.tokens()
     ids[2, 3] = 0  # CLIP's "!"
-    embedded = tower._embedded(ids, tower.places - ids.argmax(1)[:, None])
+    embedded = tower.embed_words(ids, tower.places - ids.argmax(1)[:, None])
     torch.testing.assert_close(embedded[2, 3], tower.embed.weight[0])
 
 

@@ -106,8 +106,6 @@ def test_bundles_of_other_spaces_are_refused(tmp_path: Path) -> None:
     refused(clip.folder, "write the new bundle elsewhere", clip.folder)
     added = add_published_points(f"openshape:{path}", laion.folder, tmp_path / "forced", force=True)
     assert added.points is not None
-    added = add_published_points(f"openshape:{path}", clip.folder, tmp_path / "added")
-    refused(added.folder, "has a point tower already")
 
 
 def test_files_that_do_not_fit_are_refused_and_nothing_is_written(tmp_path: Path) -> None:

@@ -1,1 +1,1 @@
-"""Benchmarks of the index: speed and recall beside other engines, filters, words, durability."""
+"""Benchmarks of the index: speed and recall beside other engines, filters, durability."""

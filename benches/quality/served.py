@@ -1,0 +1,95 @@
+"""A collection as it is used: files come in by `multifold ingest`, and searches by HTTP."""
+
+import contextlib
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+from urllib.parse import quote
+
+from starlette.testclient import TestClient
+
+from app.collections import evidence
+from app.collections.collections import Collections, open_collections
+from app.main import create_app
+from app.settings import Settings
+from benches.quality.worlds import AskedQuestion
+from multifold.cli import main
+from multifold.errors import MultifoldError
+
+DEPTH = 10
+TOGETHER = 16  # questions of one request
+LARGEST = 1 << 28  # bytes of one
+NEVER = 1 << 40  # items from which a collection is fitted by itself
+
+
+@dataclass(frozen=True)
+class QuestionOutcome:
+    """What came of one question."""
+
+    asked: str
+    rank: int  # of the first right hit; 0 where there is none
+    confidence: float  # of the first hit; 0 where there is none
+    well: bool
+
+
+@dataclass(frozen=True)
+class ServedCollection:
+    """A collection that answers."""
+
+    shelf: Collections
+    client: TestClient
+
+    def fit(self) -> None:
+        """Fit how evidence is weighted, as the service does by itself when a collection has grown."""
+        self.shelf.main.evidence.fit()
+
+    def rewrite(self, captions: Mapping[str, Sequence[str]]) -> None:
+        """Give items other captions."""
+        for name, texts in captions.items():
+            answer = self.client.patch(f"/v1/items/{quote(name, safe='')}", json={"texts": list(texts)})
+            answer.raise_for_status()
+
+    def ask(self, questions: Sequence[AskedQuestion], **options: object) -> list[QuestionOutcome]:
+        """What each of these questions finds."""
+        outcomes = []
+        for start in range(0, len(questions), TOGETHER):
+            some = questions[start : start + TOGETHER]
+            searches = [{"limit": DEPTH, **one.body, **options} for one in some]
+            answer = self.client.post("/v1/search/batch", json={"searches": searches})
+            answer.raise_for_status()
+            for question, told in zip(some, answer.json()["answers"], strict=True):
+                if told["error"] is not None:
+                    raise MultifoldError(f"{question.asked}: {told['error']['message']}")
+                outcomes.append(_outcome(question, told["answer"]))
+        return outcomes
+
+
+def _outcome(question: AskedQuestion, answer: dict[str, Any]) -> QuestionOutcome:
+    hits = answer["hits"]
+    rank = next((place for place, hit in enumerate(hits, 1) if hit["id"] in question.right), 0)
+    sure = hits[0].get("confidence") or 0.0 if hits else 0.0
+    return QuestionOutcome(question.asked, rank, sure, bool(answer.get("matches_well")))
+
+
+@contextlib.contextmanager
+def serve(data: Path, bundle: Path) -> Iterator[ServedCollection]:
+    """A service that fits only when it is told to, and keeps the vectors of all questions."""
+    settings = Settings(data=data, bundle=bundle, threads=1, cache=1 << 14, max_body=LARGEST)
+    with (
+        mock.patch.object(evidence, "FEW", NEVER),
+        open_collections(settings) as shelf,
+        TestClient(create_app(settings, shelf), base_url=settings.url) as client,
+    ):
+        yield ServedCollection(shelf, client)
+
+
+def run_command(*words: object) -> None:
+    """Run `multifold` with these words; what it prints is told only if it fails."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        status = main([str(word) for word in words])
+    if status:
+        raise MultifoldError(f"{words} failed: {said.getvalue()}")

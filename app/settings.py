@@ -109,8 +109,6 @@ class Settings(BaseSettings):
     """Longest time for rendering one mesh, in seconds."""
     lexical: Literal["auto", "off"] = "auto"
     """Whether a search also matches the words of its query."""
-    lexical_weight: Annotated[float, Field(ge=0, le=100)] = 1.0
-    """Weight of a rank by words beside a rank by vectors."""
     feedback: FeedbackPolicy = "text"
     """What feedback stores of a query: nothing (`verdicts`), texts and item ids (`text`), or also pictures
     and meshes (`all`). `off` refuses feedback."""

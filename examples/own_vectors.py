@@ -12,7 +12,7 @@ from PIL import Image
 
 from index.collection import Collection
 from index.plain_space import PlainSpace
-from multifold.types import Query
+from index.search.query import Query
 
 BINS = 4
 

@@ -17,16 +17,16 @@ from index.contracts import EngineKey, IndexPlan, IndexPlanError, Memory, RowsLo
 from index.engine_factory import check_plan, place_engines
 from index.engines.saved_engines import remove_unlinked_segments
 from index.engines.segments import SegmentReport
+from index.fit.fit import fit_collection, read_model
+from index.fit.questions import MOST_ITEMS, TextEncoder
 from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_index_problems
+from index.search.background import BackgroundSample
 from index.search.engine_set import EngineSet, ProgressCallback, ignore_progress
-from index.search.evidence import EvidenceScorer, StrangerSample
-from index.search.evidence_fit import fit_collection, read_model
-from index.search.evidence_model import EvidenceModel
-from index.search.evidence_questions import MOST_ITEMS, TextEncoder
 from index.search.filter_cache import FilterCache
-from index.search.search import Searcher, SearchRequest, check_query
-from index.search.side_rankings import Calibration
+from index.search.model import EvidenceModel
+from index.search.query import Query
+from index.search.search import Searcher
 from index.store import browse, feedback
 from index.store.blobs import Blobs
 from index.store.browse import Choice, ValueCount
@@ -39,7 +39,7 @@ from index.store.store import Store, check_items, make_home, open_blobs
 from index.texts.text_indexes import TextIndexes
 from multifold.bundle.text_reader import TextReader
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import Features, Hit, Item, Query, Side
+from multifold.types import Features, Hit, Item, Side
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -82,7 +82,7 @@ class Collection(AbstractContextManager["Collection"]):
         self._changing = threading.Lock()
         self._closed = False
         self._bitmaps = FilterCache()
-        self._strangers = StrangerSample()
+        self._background = BackgroundSample()
         self.engines.restore(store)
         self.engines.follow(store)
         self.texts.open()
@@ -215,29 +215,22 @@ class Collection(AbstractContextManager["Collection"]):
         with self._readable().moment() as now:
             return question(now, *args, **named)
 
-    def search(
-        self,
-        query: Query,
-        where: Filter | None = None,
-        *,
-        exact: bool = False,
-        calibration: Calibration | None = None,
-    ) -> list[Hit]:
-        """The nearest items, best first; ties go to the first written. `exact` scores every row."""
-        return self.search_many([SearchRequest(query, where, exact, calibration)])[0]
+    def search(self, query: Query) -> list[Hit]:
+        """The items that are meant, best first; ties go to the first written."""
+        return self.search_many([query])[0]
 
-    def search_many(self, asks: Sequence[SearchRequest]) -> list[list[Hit]]:
+    def search_many(self, queries: Sequence[Query]) -> list[list[Hit]]:
         """The hits of each query, as `search` finds them, read from the store together."""
-        for ask in asks:
-            check_query(ask.query, self._space.dim)
-        found = self._answers(asks)
+        for query in queries:
+            query.check(self._space.dim)
+        found = self._answers(queries)
         for _ in range(ATTEMPTS):
-            if not (missed := [ask for ask, hits in zip(asks, found, strict=True) if hits is None]):
+            if not (missed := [query for query, hits in zip(queries, found, strict=True) if hits is None]):
                 break
             with self._newest():
                 again = iter(self._answers(missed))
             found = [next(again) if hits is None else hits for hits in found]
-        if len(answers := [hits for hits in found if hits is not None]) < len(asks):
+        if len(answers := [hits for hits in found if hits is not None]) < len(queries):
             raise StoreError("The index does not keep up: try again, or ask `multifold index verify`.")
         return answers
 
@@ -295,12 +288,12 @@ class Collection(AbstractContextManager["Collection"]):
         return f"{self._space.vector_id} {self.texts.read_by}"
 
     @contextmanager
-    def scoring(self) -> Iterator[tuple[EvidenceScorer, Connection]]:
+    def scoring(self) -> Iterator[tuple[Searcher, Connection]]:
         """What scores items on all legs, for a moment in which nothing changes."""
         with self._newest() if self._lock is None else nullcontext():
             pass
         with self.engines.gate.reading(), self._readable().moment() as now:
-            yield self._searcher().scorer(now), now
+            yield self._searcher(), now
 
     def disagreements(self) -> list[str]:
         """What the indexes have that the store does not say, or the other way round; see verify.py."""
@@ -335,16 +328,16 @@ class Collection(AbstractContextManager["Collection"]):
                 held.close()
             yield
 
-    def _answers(self, asks: Sequence[SearchRequest]) -> list[list[Hit] | None]:
+    def _answers(self, queries: Sequence[Query]) -> list[list[Hit] | None]:
         try:
-            return self._searcher().answers(asks)
+            return self._searcher().answers(queries)
         except RowsLostError:
             self.engines.lost()
-            return [None] * len(asks)
+            return [None] * len(queries)
 
     def _searcher(self) -> Searcher:
         return Searcher(
-            self._space, self._readable(), self.engines, self._bitmaps, self.texts, self._strangers
+            self._space, self._readable(), self.engines, self._bitmaps, self.texts, self._background
         )
 
     def _caught_up(self, changed: int) -> int:

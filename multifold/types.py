@@ -27,9 +27,7 @@ Leg: TypeAlias = Literal["text", "image", "shape", "points", "words", "reader", 
 
 Verdict: TypeAlias = Literal["good", "bad"]
 QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]  # what a part of a query is
-ConfidenceBasis: TypeAlias = Literal[
-    "bundle", "collection", "chance", "prior"
-]  # what a confidence was fitted on
+ConfidenceBasis: TypeAlias = Literal["collection", "prior"]  # what a confidence was fitted on
 FolderState: TypeAlias = Literal["naming", "comparing", "encoding", "watching", "waiting"]
 Device: TypeAlias = Literal["cpu", "gpu", "auto"]  # of an index
 Memory: TypeAlias = Literal["auto", "resident", "codes"]  # what of the sealed rows of an index is in memory
@@ -126,27 +124,6 @@ NO_EXAMPLES = Examples()
 
 
 @dataclass(frozen=True)
-class LexicalQuery:
-    """A text whose words are looked for as they are written, beside the vector or instead of it."""
-
-    text: str
-    weight: float = 1.0  # of a rank by words beside one by the vector
-    only: bool = False
-
-
-@dataclass(frozen=True)
-class Query:
-    """An index vector, or a mix of several, on its way to the nearest items of one side, or of any."""
-
-    vector: Vector | Mix
-    target: Target
-    limit: int = 10
-    pool: Pooling = "mean"
-    offset: int = 0  # hits to pass over first
-    words: LexicalQuery | None = None
-
-
-@dataclass(frozen=True)
 class LegEvidence:
     """What one leg of a search says of a hit, and what of the item it was that matched."""
 
@@ -165,12 +142,11 @@ class Hit:
     side: Side
     matched: Observation
     payload: Mapping[str, Any]
-    confidence: float | None = None  # by a calibration, where one was given
+    confidence: float | None = None  # the chance that it is what was meant
     words: tuple[str, ...] = ()  # of the query, that name this item
     same: tuple["Hit", ...] = ()  # others that show the same, if they were folded into this one
-    chance: float | None = None  # without a confidence: the share of unrelated pairs that score as high
     sides: Mapping[Side, float] | None = None  # the score of each side of the item, if it was asked for
-    evidence: tuple[LegEvidence, ...] = ()  # of each leg, where the target is the item as a whole
+    evidence: tuple[LegEvidence, ...] = ()  # of each leg that was asked
     gain: float | None = None  # nats by which the whole answer says more than one to a meaningless query
 
 

@@ -26,7 +26,7 @@ LONGEST = (
     "tests/examples/test_examples.py",
     "tests/drills/test_one_machine.py",
     "tests/training/test_improve_doc.py",
-    "tests/index/test_shape_ranking.py",
+    "tests/index/search/test_ranking.py",
     "tests/index/test_cells.py",
     "tests/app/commands/test_serve.py",
     "tests/app/runtime/test_folder.py",
@@ -43,12 +43,10 @@ UNCHECKED = (
     "tests/index/test_bitmaps.py",
     "tests/index/test_cells.py",
     "tests/index/test_command.py",
-    "tests/index/test_evidence.py",
-    "tests/index/test_evidence_judgements.py",
-    "tests/index/test_examples.py",
-    "tests/index/test_lexical.py",
+    "tests/index/fit",
+    "tests/index/legs",
+    "tests/index/search",
     "tests/index/test_recall.py",
-    "tests/index/test_shape_ranking.py",
 )
 
 

@@ -39,8 +39,6 @@ LATE_IMPORTS: set[str] = {
     "app.search.insight → renderers.cameras",
     "index.engine_factory → index.cluster.cluster_engines",
     "index.registry → index.store.postgres",
-    "index.search.evidence_fit → index.search.shape_ranking",
-    "index.search.search → index.search.shape_ranking",
     "index.store.store → index.store.bucket",
     "index.store.store → index.store.postgres",
     "multifold.blender → multifold.blender.panel",
@@ -54,18 +52,14 @@ LATE_IMPORTS: set[str] = {
     "training.evaluate.subject → training.retrieval.encoder",
     "training.evaluate.subject → training.towers",
 }
-CIRCLES: set[str] = {
-    "index.search.evidence_trials → index.search.search",
-    "index.search.search → index.search.shape_ranking",
-    "index.search.shape_ranking → index.search.evidence_trials",
-}
+CIRCLES: set[str] = set()
 PACKED_ARGUMENTS: set[str] = {
     "app.search.labelling → judge_labels",
     "index.cluster.milvus_engine → SegmentReport",
     "index.cluster.search_effort → SearchSetting",
     "index.engines.faiss_index → NearestCells",
     "index.maintenance.snapshot → SnapshotHeader",
-    "index.search.evidence_fit → _recall",
+    "index.fit.fit → _recall",
     "multifold.analysis.hierarchy → _row",
     "multifold.bundle.calibration → CalibrationCurve",
 }

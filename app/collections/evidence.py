@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from app.encoding.observations import ObservationEncoder
 from index.collection import Collection, CollectionError
-from index.search.evidence_model import UNFITTED
+from index.search.model import UNFITTED
 from multifold.errors import MultifoldError
 from multifold.types import Features
 

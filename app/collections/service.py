@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from app.collections.confidence import ConfidenceFitter
 from app.collections.evidence import EvidenceFitter
 from app.collections.workers import Workers
 from app.concurrency.batching import Batcher
@@ -18,10 +17,10 @@ from app.ingest.originals import OriginalFiles, find_stored_mesh
 from app.ingest.pipeline import Encoded, EncodedItem, PreparedItem, Written, WrittenItem
 from app.ingest.sources import ItemSource
 from app.search.duplicates import Deduplicator
-from app.search.query import CollectionQueryEncoder
+from app.search.encoding import CollectionQueryEncoder
 from index.collection import Collection
-from index.search.evidence_model import EvidenceModel
-from index.search.search import SearchRequest
+from index.search.model import EvidenceModel
+from index.search.query import Query
 from index.store.filters import Filter
 from index.store.item_rows import ItemError
 from multifold.bundle.encoder import Encoder
@@ -56,13 +55,12 @@ class CollectionService:
         self.collection, self.observer = collection, observer
         self.name, self.home = name, home  # home: the folder of the collection
         self.writing = threading.Lock()
-        self.confidence = ConfidenceFitter(observer, collection)
         self.evidence = EvidenceFitter(observer, collection)
         self.deduplicator = Deduplicator(collection)
         self.run = workers.quick.run  # does work in a thread
         self.queries = CollectionQueryEncoder(workers.query_encoder(observer), collection, workers.quick)
-        self.searches: Batcher[SearchRequest, list[Hit]] = Batcher(
-            lambda requests: collection.search_many(requests),
+        self.searches: Batcher[Query, list[Hit]] = Batcher(
+            lambda queries: collection.search_many(queries),
             most=settings.batch,
             room=settings.queue,
             threads=CLUSTER_SEARCHERS if settings.milvus else 1,

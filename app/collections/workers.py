@@ -5,7 +5,7 @@ from app.encoding.observations import ObservationEncoder
 from app.ingest.uploads import FileFetcher
 from app.operations.logs import AuditLog
 from app.operations.telemetry import Telemetry
-from app.search.query import QueryEncoder
+from app.search.encoding import QueryEncoder
 from app.settings import Settings
 
 

@@ -16,9 +16,9 @@ from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
 from multifold.types import (
+    Aspect,
     Feature,
     Features,
-    Leg,
     Metric,
     Observation,
     Pixels,
@@ -184,7 +184,7 @@ class ObservationEncoder:
 
     def shape(
         self, views: Sequence[Feature], sample: PointSample | None
-    ) -> tuple[Feature, dict[Leg, Feature]]:
+    ) -> tuple[Feature, dict[Aspect, Feature]]:
         """One feature of a shape that is asked with; and those of its views and points, if it has points."""
         seen = [Observation("view", place, view) for place, view in enumerate(views)]
         alone = pool_side(seen, "shape")

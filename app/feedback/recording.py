@@ -7,8 +7,8 @@ from typing import Any
 
 from app.collections.service import CollectionService
 from app.errors import ApiError
-from app.search import query
-from app.search.query import QueryPart, WeightedParts
+from app.search import parts as query_parts
+from app.search.parts import QueryPart, WeightedParts
 from app.settings import FeedbackPolicy
 from index.store.blobs import Blobs
 from index.store.feedback import FeedbackQueryPart, Judgement
@@ -27,9 +27,9 @@ def record_verdict(service: CollectionService, parts: WeightedParts, body: Feedb
     if shown is not None and shown not in known:
         raise ApiError(404, "not_found", f"the item {body.item!r} has no {shown[0]} {shown[1]}")
     for part, _ in parts:
-        if isinstance(part, query.ImageQueryPart):
+        if isinstance(part, query_parts.ImageQueryPart):
             service.observer.look(part.data)  # refuses what no search takes
-        if isinstance(part, query.MeshQueryPart) and part.mesh.suffix not in EXTENSIONS:
+        if isinstance(part, query_parts.MeshQueryPart) and part.mesh.suffix not in EXTENSIONS:
             raise ApiError(422, "bad_mesh", f"a mesh of the format {part.mesh.suffix!r} cannot be read here")
     pairs = [_store_part(part, weight, policy, service.collection.blobs) for part, weight in parts]
     stored = tuple(part for part, _ in pairs)
@@ -48,18 +48,18 @@ def _store_part(
 ) -> tuple[FeedbackQueryPart, list[Any]]:
     """What the policy allows to store of a query part, and what two parts that are the same share."""
     match part:
-        case query.TextQueryPart(text):
+        case query_parts.TextQueryPart(text):
             kept = text if policy in ("text", "all") else None
             return FeedbackQueryPart("text", weight, text=kept), ["text", text]
-        case query.ImageQueryPart(data):
+        case query_parts.ImageQueryPart(data):
             blob = blobs.put(data, suffix_of(data)) if policy == "all" else None
             return FeedbackQueryPart("image", weight, blob=blob), ["image", _hash(data)]
-        case query.MeshQueryPart(mesh):
+        case query_parts.MeshQueryPart(mesh):
             blob = blobs.put(mesh.data, mesh.suffix) if policy == "all" else None
             return FeedbackQueryPart("mesh", weight, blob=blob), ["mesh", _hash(mesh.data)]
-        case query.ItemQueryPart(name, sides):
+        case query_parts.ItemQueryPart(name, sides):
             return FeedbackQueryPart("id", weight, id=name, side=sides[0]), ["id", name]
-        case query.VectorQueryPart(numbers):
+        case query_parts.VectorQueryPart(numbers):
             return FeedbackQueryPart("vector", weight), ["vector", list(numbers)]
         case _:
             raise TypeError(part)

@@ -19,14 +19,14 @@ from starlette.concurrency import run_in_threadpool
 
 from app.collections.service import CollectionService
 from index.cluster.contracts import ClusterError
+from index.search.query import Query
 from index.store.checksums import START, find_damage_after
 from index.store.database import StoreError
 from index.store.item_rows import ItemError
 from index.store.metadata import changed_items
 from multifold.bundle import canary
 from multifold.errors import MultifoldError
-from multifold.scores import similarities
-from multifold.types import SIDE_OF, Item, Query, Side, features_of, pool_mean
+from multifold.types import SIDE_OF, Aspect, Feature, Item, Side, features_of, pool_mean
 
 log = logging.getLogger("multifold.app")
 ITEMS_READ, MOST_QUERIES = 200, 32  # items whose captions are read, and captions that are searched with
@@ -143,14 +143,13 @@ def check_readiness(service: CollectionService) -> None:
 
 
 def _is_found(service: CollectionService, item: Item) -> bool:
-    """The item is found with its computed score, unless as many others are at least as close."""
-    encoder, target = service.encoder, SIDE_OF[item.observations[-1].kind]
-    features = features_of(item.observations, target)
-    asked = encoder.texts(item.texts[:1]).features[0] if item.texts else item.observations[0].feature
-    query, pooled = encoder.vectors(np.stack([asked, pool_mean(np.stack(features))]))
-    expected = float(similarities(encoder, query[None], pooled[None])[0, 0])
-    hits = service.collection.search(Query(query, target, PROBE_DEPTH))
-    slack = SCORE_SLACK * max(1.0, abs(expected))
-    itself = any(hit.id == item.id and abs(hit.score - expected) <= slack for hit in hits)
-    crowded = len(hits) == PROBE_DEPTH and all(hit.score >= expected - slack for hit in hits)
-    return itself or crowded
+    """The item is found by one of its sides, unless as many others are just as close."""
+    encoder, side = service.encoder, SIDE_OF[item.observations[-1].kind]
+    shown: dict[Aspect, Feature] = {side: pool_mean(np.stack(features_of(item.observations, side)))}
+    points = [one.feature for one in item.observations if one.kind == "points"]
+    if side == "shape" and points:
+        shown["points"] = pool_mean(np.stack(points))
+    own = dict(zip(shown, encoder.vectors(np.stack(list(shown.values()))), strict=True))
+    hits = service.collection.search(Query(own[side], side, PROBE_DEPTH, side=side, own=own))
+    crowded = len(hits) == PROBE_DEPTH and hits[0].score - hits[-1].score <= SCORE_SLACK
+    return crowded or item.id in [hit.id for hit in hits]

@@ -10,8 +10,8 @@ import numpy as np
 from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.ingest.originals import find_stored_mesh
-from app.search.query import ImageQueryPart, QueryPart, TextQueryPart
-from index.search.search import SearchRequest
+from app.search.parts import ImageQueryPart, QueryPart, TextQueryPart
+from index.search.query import Query
 from multifold import types
 from multifold.analysis import explanation, traversal
 from multifold.analysis.explanation import HeatMap, WordShares, check_method, isolate_part
@@ -66,8 +66,8 @@ def _nearest_captions(
 ) -> tuple[CaptionPool | None, dict[str, str]]:
     """The captions of the collection that are nearest to any step, and the item of each."""
     line = service.encoder.vectors(traversal.line_to_root(service.encoder, feature, steps))
-    requests = [SearchRequest(types.Query(vector, "text", CAPTIONS_A_STEP, "max")) for vector in line]
-    hits = [hit for page in service.collection.search_many(requests) for hit in page]
+    queries = [Query(vector, "text", CAPTIONS_A_STEP, "max") for vector in line]
+    hits = [hit for page in service.collection.search_many(queries) for hit in page]
     features = {hit.matched.text: hit.matched.feature for hit in hits if hit.matched.text is not None}
     owners = {hit.matched.text: hit.id for hit in reversed(hits) if hit.matched.text is not None}
     if not features:

@@ -10,13 +10,14 @@ import numpy as np
 from app.collections.machine_tags import tags_in
 from app.collections.service import CollectionService
 from app.errors import ApiError
-from app.search.query import EncodedPart, ItemQueryPart, QueryPart, TextQueryPart
+from app.search.encoding import EncodedPart
+from app.search.parts import ItemQueryPart, QueryPart, TextQueryPart
 from index.contracts import Ids
-from index.search.evidence import WHOLE, EvidenceQuery
-from index.search.evidence_model import LEGS, EvidenceModel
+from index.search.confidence import WHOLE
 from index.search.labels import Answers, LabelChances, LabelQuery, LabelScorer, LegTable, judge_labels
+from index.search.model import LEGS
+from index.search.query import Query
 from index.search.reranking import OutsideThing, RankedCandidate, RerankCandidate, rerank
-from index.search.search import SearchRequest, check_query, engine_query
 from index.store import browse
 from index.store.database import is_storable
 from index.store.filters import Filter
@@ -43,26 +44,14 @@ class Label:
 
 
 def rank_candidates(
-    service: CollectionService,
-    request: SearchRequest,
-    candidates: Sequence[str | OutsideThing],
-    model: EvidenceModel,
+    service: CollectionService, query: Query, candidates: Sequence[str | OutsideThing]
 ) -> list[RankedCandidate]:
-    """Candidates, which are ids of items or things that are none, best first.
-
-    Among items a mesh asks each leg of shapes with its own, as in a search. Things that are no items are
-    compared with the query as one, and so are items beside them.
-    """
-    query, space = request.query, service.observer
-    check_query(query, service.encoder.dim)
-    text = None if query.words is None else query.words.text
-    items_only = all(isinstance(one, str) for one in candidates)
-    own = {leg: engine_query(space, vector) for leg, vector in request.legs.items() if items_only}
-    asked = EvidenceQuery(engine_query(space, query.vector), request.side, text, own=own)
-    with service.collection.scoring() as (scorer, now):
+    """Candidates, which are ids of items or things that are none, best first."""
+    query.check(service.encoder.dim)
+    with service.collection.scoring() as (searcher, now):
         editions = _editions(now, [one for one in candidates if isinstance(one, str)])
         named: list[RerankCandidate] = [editions[one] if isinstance(one, str) else one for one in candidates]
-        return rerank(scorer, space, asked, query.vector, model.of(request.side), named)
+        return rerank(searcher.legs(query, now), query.model.of(query.side), named)
 
 
 def classify(
@@ -70,12 +59,12 @@ def classify(
 ) -> tuple[LabelChances, LegTable]:
     """Which of the labels an item, or a thing that is none, is, and what each leg says of it in nats."""
     queries = label_queries(service.encoder, tuple(labels))
-    with service.collection.scoring() as (scorer, now):
+    with service.collection.scoring() as (searcher, now):
         inside = np.array([*_editions(now, [subject]).values()] if isinstance(subject, str) else [], np.int64)
         outside = [] if isinstance(subject, str) else [subject]
-        subjects, strangers, legs = LabelScorer(scorer, service.observer, now, queries).table(inside, outside)
-        answers = None if key is None else known_answers(now, scorer.strangers, labels, key)
-    chances = judge_labels(subjects, strangers, answers, exclusive=True)
+        subjects, background, legs = LabelScorer(searcher, now, queries).table(inside, outside)
+        answers = None if key is None else known_answers(now, searcher.background_of(now), labels, key)
+    chances = judge_labels(subjects, background, answers, exclusive=True)
     return chances, chances.shares(legs)
 
 
@@ -100,15 +89,15 @@ def propose_tags(
 ) -> Proposals:
     """The tags that items do not have yet; what an item's captions say already is left out too."""
     queries = label_queries(service.encoder, tuple(labels))
-    with service.collection.scoring() as (scorer, now):
+    with service.collection.scoring() as (searcher, now):
         listed, following = _page(now, names, where, after, limit)
         if not listed:
             return Proposals({}, None, None)
         editions = _editions(now, listed)
         order = sorted(editions, key=editions.__getitem__)
         inside = np.array([editions[name] for name in order], np.int64)
-        scored = LabelScorer(scorer, service.observer, now, queries).table(inside)
-        answers = None if key is None else known_answers(now, scorer.strangers, labels, key)
+        scored = LabelScorer(searcher, now, queries).table(inside)
+        answers = None if key is None else known_answers(now, searcher.background_of(now), labels, key)
         having = {name: _tags_of(now, editions[name], key) for name in order}
     if several is None:
         several = answers is None or any(len(one) > 1 for one in answers)
@@ -145,9 +134,9 @@ def values_of(service: CollectionService, key: str, most: int) -> list[str]:
 def common_words(service: CollectionService, most: int) -> list[str]:
     """The commonest words of the captions of a sample of the collection."""
     counts: Counter[str] = Counter()
-    with service.collection.scoring() as (scorer, now):
-        languages = () if scorer.words is None else scorer.words.languages
-        for one in texts_of(now, scorer.strangers.tolist()):
+    with service.collection.scoring() as (searcher, now):
+        languages = searcher.texts.current.words.languages
+        for one in texts_of(now, searcher.background_of(now).tolist()):
             counts.update(
                 {piece for text in one.captions for chunk in chunks(text) for piece in chunk.pieces}
             )
@@ -156,11 +145,11 @@ def common_words(service: CollectionService, most: int) -> list[str]:
     return [word for word in telling if len(word) >= LEAST_WORD][:most]
 
 
-def known_answers(now: Connection, strangers: Ids, labels: Sequence[Label], key: str) -> Answers:
-    """Which of the labels each stranger has under a key of its payload."""
+def known_answers(now: Connection, background: Ids, labels: Sequence[Label], key: str) -> Answers:
+    """Which of the labels each item of the background has under a key of its payload."""
     places = {label.text.casefold(): place for place, label in enumerate(labels)}
-    summaries = read_summaries(now, strangers.tolist())
-    payloads = [summaries[one].payload if one in summaries else {} for one in strangers.tolist()]
+    summaries = read_summaries(now, background.tolist())
+    payloads = [summaries[one].payload if one in summaries else {} for one in background.tolist()]
     return [frozenset(places[text] for text in _texts_at(one, key) if text in places) for one in payloads]
 
 
@@ -202,4 +191,4 @@ def as_candidate(part: QueryPart, encoded: EncodedPart | None) -> str | OutsideT
     assert encoded is not None
     assert part.side is not None
     text = part.text if isinstance(part, TextQueryPart) else None
-    return OutsideThing(part.side, encoded.vector, text, encoded.forms)
+    return OutsideThing(part.side, encoded.vector, text, encoded.own)

@@ -1,20 +1,86 @@
-"""Reads what a body asks with as the parts of a query."""
+"""The parts of a query, as they are read from what a body asks with."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+from app.encoding.observations import MeshData
 from app.ingest.uploads import check_text, read_mesh_file, read_upload
-from app.search.query import (
-    ImageQueryPart,
-    ItemQueryPart,
-    MeshQueryPart,
-    QueryPart,
-    TextQueryPart,
-    VectorQueryPart,
-    WeightedParts,
-)
 from multifold.types import Side, Target
 from multifold.wire.files import Picture
 from multifold.wire.search import MixedQuery, QueryInput, Search, SubjectBody
 
 PREFERRED_SIDES: tuple[Side, ...] = ("shape", "image", "text")  # of an item that is asked with
+
+
+class QueryPart:
+    """Something to search with."""
+
+    side: ClassVar[Side | None] = None  # as what it is compared; None where confidence has no meaning
+
+
+@dataclass(frozen=True)
+class TextQueryPart(QueryPart):
+    """A text to search with."""
+
+    side = "text"
+    text: str
+
+
+@dataclass(frozen=True)
+class ImageQueryPart(QueryPart):
+    """A picture to search with, as the bytes of its file."""
+
+    side = "image"
+    data: bytes
+
+
+@dataclass(frozen=True)
+class MeshQueryPart(QueryPart):
+    """A mesh to search with."""
+
+    side = "shape"
+    mesh: MeshData
+
+
+@dataclass(frozen=True)
+class ItemQueryPart(QueryPart):
+    """An item of this collection: one of its sides, the first of these that it has."""
+
+    id: str
+    sides: tuple[Side, ...]
+
+
+@dataclass(frozen=True)
+class VectorQueryPart(QueryPart):
+    """An index vector that was encoded elsewhere."""
+
+    numbers: tuple[float, ...]
+
+
+WeightedParts: TypeAlias = Sequence[tuple[QueryPart, float]]
+
+
+def is_single(parts: WeightedParts) -> bool:
+    """Whether a query has one part only, and not negated."""
+    return len(parts) == 1 and parts[0][1] == 1
+
+
+def side_of(parts: WeightedParts) -> Side | None:
+    """As what a query is compared; None for a mix, which no calibration covers."""
+    return parts[0][0].side if is_single(parts) else None
+
+
+def texts_of(parts: WeightedParts) -> list[str]:
+    """The texts that a query asks for, but for those with a negative weight."""
+    return [part.text for part, weight in parts if isinstance(part, TextQueryPart) and weight > 0]
+
+
+def weighed_side(parts: WeightedParts) -> Side:
+    """As what a query is weighted: a text if it has one, else as its first part that has a side."""
+    parts_first = sorted(parts, key=lambda pair: not isinstance(pair[0], TextQueryPart))
+    sides = (part.sides[0] if isinstance(part, ItemQueryPart) else part.side for part, _ in parts_first)
+    return next((side for side in sides if side is not None), "image")
 
 
 def read_parts(body: MixedQuery, max_text: int) -> WeightedParts:

@@ -1,56 +1,56 @@
 """A search of a collection, step by step: filter, encode, rank, threshold, explain, answer."""
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from app.collections.confidence import UNCALIBRATED, ConfidenceModel
 from app.collections.service import CollectionService
+from app.errors import ApiError
 from app.search import insight
+from app.search.encoding import EncodedPart
 from app.search.paging import SearchPage
-from app.search.query import (
-    EncodedPart,
-    SearchHits,
-    WeightedParts,
-    check_confidence,
-    check_examples,
-    is_single,
-    matches_well,
-    narrow_filter,
-    passes_thresholds,
-    search_request,
-    side_of,
-)
-from index.search.evidence_model import EvidenceModel
-from index.search.search import SearchRequest
-from index.store.filters import Filter
-from multifold.types import ConfidenceBasis, Hit, Side
+from app.search.parts import WeightedParts, is_single, side_of, texts_of, weighed_side
+from app.settings import Settings
+from index.search.model import EvidenceModel
+from index.search.query import Query
+from index.store.filters import AndFilter, Filter, parse_filter
+from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Side
 from multifold.wire.search import SearchOptions
 
 DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
+CLEAR_CONFIDENCE = 0.5
+
+
+@dataclass(frozen=True)
+class SearchHits:
+    """The hits of a search, and how they were found. Times are in seconds."""
+
+    hits: list[Hit]
+    version: int  # of the collection, at least
+    encode_seconds: float
+    search_seconds: float
+    warnings: tuple[str, ...] = ()
+    basis: ConfidenceBasis | None = None  # of their confidence
+    matches_well: bool | None = None  # whether anything stands out
+    next: str | None = None  # the cursor of the following page
 
 
 @dataclass(frozen=True)
 class PlannedSearch:
-    """What is asked, among which items, and what its hits are judged by. It is allowed."""
+    """What is asked, among which items, and how its evidence is weighted. It is allowed."""
 
     parts: WeightedParts
     options: SearchOptions
     where: Filter | None
     page: SearchPage
     evidence: EvidenceModel
-    confidence: ConfidenceModel
 
     @property
     def side(self) -> Side | None:
         return side_of(self.parts)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether items are ranked by the evidence of all their sides."""
-        return self.options.target == "item"
 
 
 async def search(
@@ -72,8 +72,8 @@ async def search(
         encode_seconds=encode_end - start,
         search_seconds=search_end - encode_end,
         warnings=tuple(dict.fromkeys(warning for one in encoded for warning in one.warnings)),
-        basis=confidence_basis(planned, hits),
-        matches_well=matches_well(hits) if planned.is_whole else None,
+        basis=confidence_basis(planned),
+        matches_well=matches_well(hits),
         next=following,
     )
 
@@ -82,16 +82,31 @@ async def plan_search(
     service: CollectionService, parts: WeightedParts, options: SearchOptions, where: Filter | None
 ) -> PlannedSearch:
     """Read the filter and the page, and refuse what cannot be answered."""
-    where, evidence = narrow_filter(options, where), service.evidence_model()
-    whole = options.target == "item"
-    confidence = UNCALIBRATED if whole else service.confidence.now()
-    weighs = whole or (options.target in ("shape", "any") and service.observer.reads_points)
-    check_confidence(confidence.curves, parts, options, weighs=weighs)
+    where = narrow_filter(options, where)
+    if options.min_confidence is not None and side_of(parts) is None:
+        sentence = "no confidence is known for this: it needs one text, image or mesh; use 'min_score'"
+        raise ApiError(422, "no_calibration", sentence)
+    check_words(parts, options.lexical or service.settings.lexical)
     page = SearchPage.of(parts, options)
     if options.examples:
-        await service.run(partial(check_examples, options.examples, service.item))
+        examples = options.examples
+        await service.run(lambda: [service.item(name) for name in (*examples.good, *examples.bad)])
     service.searches.refuse_if_full()
-    return PlannedSearch(parts, options, where, page, evidence, confidence)
+    return PlannedSearch(parts, options, where, page, service.evidence_model())
+
+
+def narrow_filter(options: SearchOptions, where: Filter | None) -> Filter | None:
+    """The filter of the options, and of those items only what `where` lets through."""
+    own = parse_filter(options.filter) if options.filter else None
+    if own is None or where is None:
+        return where if own is None else own
+    return AndFilter((where, own))
+
+
+def check_words(parts: WeightedParts, mode: str) -> None:
+    """Refuse a search for words alone that has none."""
+    if mode == "only" and not texts_of(parts):
+        raise ApiError(422, "no_words", "'lexical': 'only' looks for words; ask with a text")
 
 
 async def encode_parts(service: CollectionService, parts: WeightedParts) -> list[EncodedPart]:
@@ -110,34 +125,57 @@ async def rank_items(
     first, limit = page.window
     if page.last is not None:
         options = replace(options, after=None, offset=first, limit=limit)
-    vectors, curves = [one.vector for one in encoded], planned.confidence.curves
-    request = search_request(
-        parts, vectors, options, planned.where, curves, planned.evidence, service.settings
-    )
-    if is_single(parts):
-        request = replace(request, legs=encoded[0].forms)
+    query = make_query(parts, encoded, options, planned.where, planned.evidence, service.settings)
     telemetry = service.workers.telemetry
     with telemetry.tracing.span("search", collection=service.name):
         find = _find_folded if options.duplicates == "fold" else _find
-        hits, following = page.cut(await find(service, request), first)
-    if planned.side is None:  # a mix, an item or a vector, which no calibration covers
+        hits, following = page.cut(await find(service, query), first)
+    if planned.side is None:  # a mix, an item or a vector: nothing like it was measured
         hits = [replace(hit, confidence=None) for hit in hits]
     if not page.place:
         telemetry.answer(service.name, hits)
     return hits, following
 
 
-async def _find(service: CollectionService, request: SearchRequest) -> list[Hit]:
-    return await service.searches.ask(request, admitted=True)
+def make_query(
+    parts: WeightedParts,
+    encoded: Sequence[EncodedPart],
+    options: SearchOptions,
+    where: Filter | None,
+    evidence: EvidenceModel,
+    settings: Settings,
+) -> Query:
+    """The query of the index for parts that were encoded."""
+    pairs = zip(encoded, parts, strict=True)
+    own = encoded[0].own if is_single(parts) else {}
+    return Query(
+        encoded[0].vector if is_single(parts) else Mix(tuple((one.vector, part[1]) for one, part in pairs)),
+        options.target,
+        options.limit,
+        options.pool,
+        options.offset,
+        text=" ".join(texts_of(parts)) or None,
+        words=options.lexical or settings.lexical,
+        where=where,
+        exact=options.exact,
+        side=next((side for side in SIDES if side in own), weighed_side(parts)),
+        own=own,
+        model=evidence,
+        examples=options.examples or NO_EXAMPLES,
+        diversity=options.diversity,
+    )
 
 
-async def _find_folded(service: CollectionService, request: SearchRequest) -> list[Hit]:
+async def _find(service: CollectionService, query: Query) -> list[Hit]:
+    return await service.searches.ask(query, admitted=True)
+
+
+async def _find_folded(service: CollectionService, query: Query) -> list[Hit]:
     """Hits that show something new; more are searched until a page of them is full."""
-    query = request.query
     reach = end = query.offset + query.limit
     while True:
         reach *= DUPLICATE_REACH_FACTOR
-        hits = await _find(service, replace(request, query=replace(query, offset=0, limit=reach)))
+        hits = await _find(service, replace(query, offset=0, limit=reach))
         folded = await service.run(partial(service.deduplicator.fold, hits))
         if len(folded) >= end or len(hits) < reach or reach >= DUPLICATE_REACH_LIMIT:
             return [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
@@ -146,14 +184,20 @@ async def _find_folded(service: CollectionService, request: SearchRequest) -> li
 def apply_thresholds(
     planned: PlannedSearch, hits: list[Hit], following: str | None
 ) -> tuple[list[Hit], str | None]:
-    """The hits that reach what is asked of them, with their chance where no confidence is known."""
-    options, model = planned.options, planned.confidence
+    """The hits that reach what is asked of them."""
+    options = planned.options
     kept = [hit for hit in hits if passes_thresholds(hit, options)]
     if kept[-1:] != hits[-1:] and not options.diversity:  # what follows is no better
         following = None
-    if model.unrelated:
-        kept = [replace(hit, chance=model.chance(planned.side, options.pool, hit)) for hit in kept]
     return kept, following
+
+
+def passes_thresholds(hit: Hit, options: SearchOptions) -> bool:
+    """Whether a hit reaches the least score and the least confidence."""
+    if options.min_score is not None and hit.score < options.min_score:
+        return False
+    least = options.min_confidence
+    return least is None or (hit.confidence is not None and hit.confidence >= least)
 
 
 async def explain_hits(
@@ -166,12 +210,16 @@ async def explain_hits(
     return await service.run(lambda: insight.with_side_scores(service, weighted, hits))
 
 
-def confidence_basis(planned: PlannedSearch, hits: Sequence[Hit]) -> ConfidenceBasis | None:
+def confidence_basis(planned: PlannedSearch) -> ConfidenceBasis | None:
     """What the confidence of the hits rests on."""
-    side, evidence = planned.side, planned.evidence
-    if side is None:
+    if planned.side is None:
         return None
-    if planned.is_whole or any(hit.evidence for hit in hits):
-        fitted = evidence.sides if planned.is_whole else evidence.shapes
-        return "collection" if side in fitted else "prior"
-    return planned.confidence.basis
+    return "collection" if planned.side in planned.evidence.sides else "prior"
+
+
+def matches_well(hits: Sequence[Hit]) -> bool:
+    """Whether anything stands out of what a meaningless query finds, and phrases in quotes are anywhere."""
+    for hit in hits[:1]:
+        sure = (hit.confidence or 0.0) >= CLEAR_CONFIDENCE
+        return sure if hit.gain is None else hit.gain >= 0 or (hit.gain > -math.inf and sure)
+    return False

@@ -12,7 +12,6 @@ import * as filters from "./filters.js";
 import { watch } from "./health.js";
 import * as key from "./key.js";
 import * as results from "./results.js";
-import { know } from "./question.js";
 import * as searching from "./searching.js";
 import * as selection from "./selection.js";
 import * as strict from "./strict.js";
@@ -42,7 +41,6 @@ function introduce() {
   banner.describe(about);
   key.describe(about);
   searching.limitTo(limits);
-  know(bundle.calibrated);
   judging.know(Boolean(about.feedback));
   strict.show(current());
   for (const radio of document.querySelectorAll("[name=target]")) {

@@ -16,8 +16,9 @@ from index.contracts import AUTO, Ids, IndexPlan, Memory
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_library import faiss
 from index.plain_space import PlainSpace
+from index.search.query import Query
 from index.store.filters import parse_filter
-from multifold.types import Item, Observation, Query, Vectors
+from multifold.types import Item, Observation, Vectors
 
 Places: TypeAlias = Int64[np.ndarray, "q k"]
 LINKS, BUILDING = 32, 128  # of a row in a graph, and candidates for them
@@ -145,7 +146,7 @@ class OurCollection(Racer):
         where = None if below is None else parse_filter({"number": {"lt": below}})
         found = np.full((len(queries), limit), -1, np.int64)
         for row, query in zip(found, queries, strict=True):
-            hits = self._collection.search(Query(query, "image", limit), where)
+            hits = self._collection.search(Query(query, "image", limit, where=where))
             row[: len(hits)] = [int(hit.id) for hit in hits]
         return found
 

@@ -23,15 +23,17 @@ from pathlib import Path
 import numpy as np
 
 from app.encoding.observations import open_drawing_encoder
-from app.search.query import ImageQueryPart, TextQueryPart, search_request
+from app.search.encoding import NO_FEATURE, EncodedPart
+from app.search.parts import ImageQueryPart, TextQueryPart
+from app.search.search import make_query
 from app.settings import Settings
 from benches.reporting import head, row
 from benches.service import load
 from benches.service.running_service import RunningService, run_service
 from benches.service.sample_collection import BenchQuery, fill_collection, photo_queries, text_queries
 from index.collection import Collection
-from index.search.evidence_model import UNFITTED, EvidenceModel
-from index.search.search import TARGETS, SearchRequest
+from index.search.model import UNFITTED, EvidenceModel
+from index.search.query import TARGET_LEGS, Query
 from index.store import browse
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
@@ -46,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--items", type=int, default=2000, help="items of a few views and a caption")
     parser.add_argument("--views", type=int, default=6, help="of each item")
     parser.add_argument("--kinds", nargs="+", default=["text", "image"], choices=["text", "image"])
-    parser.add_argument("--targets", nargs="+", default=["item", "shape"], choices=TARGETS)
+    parser.add_argument("--targets", nargs="+", default=["item", "shape"], choices=list(TARGET_LEGS))
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
     parser.add_argument("--turns", type=int, default=5, help="of each of the two")
@@ -113,19 +115,18 @@ class BareLibrary:
         start, cpu = time.perf_counter(), time.process_time()
         while (since := time.perf_counter()) < start + seconds:
             batch = [queries[(done + place) % len(queries)].content for place in range(count)]
-            self.collection.search_many(list(map(self._request, batch, self._encode(batch))))
+            self.collection.search_many(list(map(self._query, batch, self._encode(batch))))
             times.append(1e3 * (time.perf_counter() - since))
             done += count
         took, cpu, middle = time.perf_counter() - start, time.process_time() - cpu, statistics.median(times)
         return ServiceTurn(done / took, 1e3 * cpu / done, middle, middle)
 
-    def _request(self, content: str | bytes, vector: Vector) -> SearchRequest:
+    def _query(self, content: str | bytes, vector: Vector) -> Query:
         """What the service makes of the same query."""
         part = TextQueryPart(content) if isinstance(content, str) else ImageQueryPart(content)
+        encoded = EncodedPart(NO_FEATURE, vector, own={part.side: vector})
         options = SearchOptions(target=self.target)
-        return search_request(
-            ((part, 1.0),), [vector], options, None, self.encoder.curves, self.evidence, self.settings
-        )
+        return make_query(((part, 1.0),), [encoded], options, None, self.evidence, self.settings)
 
     def _encode(self, queries: Sequence[str | bytes]) -> Vectors:
         if texts := [query for query in queries if isinstance(query, str)]:

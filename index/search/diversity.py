@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from index.contracts import Space
+from index.legs.examples import pooled_vectors
 from index.search.engine_set import EngineSet
-from index.search.evidence import EvidenceHit
-from index.search.examples import pooled_vectors
+from index.search.ranking import RankedItem
 from multifold.scores import VectorScorer, apply_signs, index_scores, similarities
 from multifold.types import SIDES
 
@@ -22,8 +22,8 @@ MOVED = 100  # of the best hits
 
 
 def diversify(
-    hits: Sequence[EvidenceHit], diversity: float, likeness: Float64[np.ndarray, "n n"]
-) -> list[EvidenceHit]:
+    hits: Sequence[RankedItem], diversity: float, likeness: Float64[np.ndarray, "n n"]
+) -> list[RankedItem]:
     """The hits in another order, the best first again."""
     evidence = np.array([hit.evidence for hit in hits])
     if not len(evidence):

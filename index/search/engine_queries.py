@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from index.contracts import Ids, IndexEngine, RowRanking
+from index.contracts import Ids, IndexEngine, RowRanking, Space
 from index.engines import scoring
-from index.search.engine_set import VectorQuery
+from index.search.engine_set import EngineQuery, VectorQuery
 from multifold.scores import VectorScorer
 from multifold.types import Metric, Mix, Vector, Vectors
 
@@ -124,3 +124,15 @@ def rescored_query(
 ) -> RescoredQuery:
     """A query whose best rows are ordered by the geometry's own similarity."""
     return RescoredQuery(candidates, vector.parts if isinstance(vector, Mix) else ((vector, 1.0),), space)
+
+
+def engine_query(space: Space, vector: Vector | Mix) -> EngineQuery:
+    """What to ask the engines of a space; the signs of the query side are applied."""
+    signs = space.query_signs
+    if isinstance(vector, Mix):
+        query: VectorQuery | ScanQuery = vector_or_scan(space.metric, vector, signs)
+    else:
+        query = VectorQuery(vector if signs is None else vector * signs)
+    if isinstance(space, VectorScorer) and space.rescores:
+        return rescored_query(space, query, vector)
+    return query

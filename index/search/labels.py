@@ -1,10 +1,11 @@
 """Which of some labels an item is, or a thing that is no item: the evidence of every leg for every label.
 
 The encoder compares the prompts of a label with each side; its scores are standardised by those of all labels
-with all strangers, so labels are compared as the encoder compares them. Captions and names say whether they
-have the words of a label, and a text reader how near they are. Payloads are not looked at: they may hold the
-answer. Where enough strangers have an answer, the weights are fitted on these; else they hold without a fit.
-They are fitted for what a subject has: for a picture alone on the pictures of the strangers alone.
+with all of the background, so labels are compared as the encoder compares them. Captions and names say
+whether they have the words of a label, and a text reader how near they are. Payloads are not looked at: they
+may hold the answer. Where enough items of the background have an answer, the weights are fitted on these;
+else they hold without a fit. They are fitted for what a subject has: for a picture alone on the pictures of
+the background alone.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,12 +15,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from index.contracts import Ids, Space
-from index.search.engine_set import Candidates
-from index.search.evidence import EvidenceScorer, no_sizes
-from index.search.evidence_model import LEGS, standardise_by
-from index.search.reranking import FEW, OutsideThing, score_outside
-from index.search.search import engine_query
+from index.contracts import Ids
+from index.legs.table import make_legs
+from index.legs.vectors import SCORE
+from index.search.model import LEGS
+from index.search.query import Query
+from index.search.reranking import FEW, OutsideThing
+from index.search.search import Searcher
+from index.search.standard import standardise_by
+from index.texts.contracts import ItemTexts
 from index.texts.text_indexes import texts_of
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
@@ -49,7 +53,7 @@ LabelBasis: TypeAlias = Literal["collection", "prior"]
 LabelWeights: TypeAlias = Float64[np.ndarray, " w"]
 LegTable: TypeAlias = Float64[np.ndarray, "n l legs"]  # what each leg says of a label, before it is weighted
 LabelTable: TypeAlias = Float64[np.ndarray, "_ _ w"]  # of each subject and label; the last label is "none"
-Answers: TypeAlias = Sequence[frozenset[int]]  # which labels each stranger is known to be
+Answers: TypeAlias = Sequence[frozenset[int]]  # which labels each item of the background is known to be
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,58 +80,61 @@ class LabelChances:
 
 
 class LabelScorer:
-    """Compares subjects and the strangers of a collection with labels."""
+    """Compares subjects and the background of a collection with labels."""
 
-    def __init__(
-        self, scorer: EvidenceScorer, space: Space, now: Connection, labels: Sequence[LabelQuery]
-    ) -> None:
-        self._scorer, self._space, self._now, self._labels = scorer, space, now, labels
+    def __init__(self, searcher: Searcher, now: Connection, labels: Sequence[LabelQuery]) -> None:
+        self._searcher, self._now, self._labels = searcher, now, labels
+        self._background = searcher.background_of(now)
 
     def table(
         self, inside: Ids, outside: Sequence[OutsideThing] = ()
     ) -> tuple[LabelTable, LabelTable, LegTable]:
-        """Of the subjects, which are editions that rise and things that are no items; and of the strangers;
+        """Of the subjects, which are editions that rise and things that are no items; and of the background;
         and how the columns of each subject are made of its legs.
         """
-        editions = np.union1d(inside, self._scorer.strangers)
-        strangers = np.flatnonzero(np.isin(editions, self._scorer.strangers))
+        editions = np.union1d(inside, self._background)
+        background = np.flatnonzero(np.isin(editions, self._background))
         others = np.arange(len(editions), len(editions) + len(outside))
         subjects = np.concatenate([np.searchsorted(editions, inside), others]).astype(np.int64)
         legs = np.zeros((len(editions) + len(outside), len(self._labels), len(LEGS)))
         for place, leg in enumerate(LEGS):
-            scores = self._scores(leg, editions, outside)
-            legs[:, :, place] = scores if leg == "words" else _standardised(scores, strangers, subjects)
+            if leg == "words":
+                legs[:, :, place] = self._words(editions, outside)
+            else:
+                legs[:, :, place] = _standardised(self._scores(leg, editions, outside), background, subjects)
         seen = np.any(legs[:, :, PICTURES], axis=1).sum(axis=1)
         legs[:, :, PICTURES] /= np.maximum(seen, 1)[:, None, None]  # they are one column
         values = np.zeros((len(legs), len(self._labels) + 1, len(COLUMNS)))
         for place, leg in enumerate(LEGS):
             values[:, :-1, COLUMN_OF[leg]] += legs[:, :, place]
         values[:, -1, NONE] = 1.0
-        return values[subjects], values[strangers], legs[subjects]
+        return values[subjects], values[background], legs[subjects]
 
     def _scores(self, leg: Leg, editions: Ids, outside: Sequence[OutsideThing]) -> Float32[np.ndarray, "n l"]:
-        if leg == "words":
-            return self._words(editions, outside)
-        if leg == "reader":
-            return self._read(editions, outside)
-        assert leg != "examples"
-        among = Candidates(editions, no_sizes(editions))
+        """The mean score of a label's prompts; the reader reads the label itself."""
+        things = [one.thing(place) for place, one in enumerate(outside)]
         columns = []
         for label in self._labels:
             each = []
-            for vector in label.vectors:
-                query = engine_query(self._space, vector)
-                own = score_outside(self._space, vector, outside, leg)
-                each.append(np.concatenate([self._scorer.engines.scores(query, leg, "mean", among), own]))
-            columns.append(np.mean(each, axis=0))
+            for vector in label.vectors if leg != "reader" else label.vectors[:1]:
+                asked = self._searcher.legs(Query(vector, text=label.text), self._now).asked
+                each += [
+                    np.concatenate([one.scores(editions), one.scores_of(things)])[:, SCORE]
+                    for one in make_legs(asked, [leg])
+                ]
+            nothing = np.full(len(editions) + len(outside), np.nan, np.float32)
+            columns.append(np.mean(each, axis=0) if each else nothing)
         return np.stack(columns, axis=1)
 
     def _words(self, editions: Ids, outside: Sequence[OutsideThing]) -> Float32[np.ndarray, "n l"]:
         """The share of a label's words that captions and name have."""
         known = {one.edition: one for one in texts_of(self._now, editions.tolist())}
         texts = [replace(one, edition=place, values=()) for place, one in enumerate(known.values())]
-        texts += [one.texts(place) for place, one in enumerate(outside, len(texts))]
-        index = WordIndex(None if self._scorer.words is None else self._scorer.words.languages)
+        texts += [
+            ItemTexts(place, "", captions=() if one.text is None else (one.text,))
+            for place, one in enumerate(outside, len(texts))
+        ]
+        index = WordIndex(self._searcher.texts.current.words.languages)
         index.add(texts)
         places = np.arange(len(texts), dtype=np.int64)
         there = np.concatenate([np.isin(editions, list(known)), np.ones(len(outside), np.bool_)])
@@ -136,43 +143,31 @@ class LabelScorer:
             scores[there, column] = index.weigh(label.text, places)[1]
         return scores
 
-    def _read(self, editions: Ids, outside: Sequence[OutsideThing]) -> Float32[np.ndarray, "n l"]:
-        reader = self._scorer.reader
-        scores = np.full((len(editions) + len(outside), len(self._labels)), np.nan, np.float32)
-        if reader is None:
-            return scores
-        texts = [one.texts(place) for place, one in enumerate(outside)]
-        for column, label in enumerate(self._labels):
-            read = [reader.scores(label.text, editions), reader.scores_of(label.text, texts)]
-            scores[:, column] = np.concatenate(read)
-        scores[scores == 0] = np.nan
-        return scores
-
 
 def _standardised(
-    scores: Float32[np.ndarray, "n l"], strangers: Ids, subjects: Ids
+    scores: Float32[np.ndarray, "n l"], background: Ids, subjects: Ids
 ) -> Float32[np.ndarray, "n l"]:
-    """By how many deviations of strangers with labels each score lies above their median; 0 where missing."""
-    known = scores[strangers]
+    """How many deviations of the background each score lies above its median; 0 where missing."""
+    known = scores[background]
     if (~np.isnan(known)).any(axis=1).sum() < FEW:
-        known = scores[np.union1d(strangers, subjects)]
+        known = scores[np.union1d(background, subjects)]
     return standardise_by(scores, known)
 
 
 def judge_labels(
-    subjects: LabelTable, strangers: LabelTable, answers: Answers | None, *, exclusive: bool
+    subjects: LabelTable, background: LabelTable, answers: Answers | None, *, exclusive: bool
 ) -> LabelChances:
-    """How sure each label is for each subject; `answers` are those of the strangers, where there are any."""
+    """How sure each label is for each subject; `answers` are those of the background, where there are any."""
     weights = np.tile(PRIOR, (len(subjects), 1))
     fitted = np.zeros(len(subjects), np.bool_)
     if answers is not None:
         having, known = _columns_of(subjects), np.array([bool(one) for one in answers], np.bool_)
         for pattern in np.unique(having, axis=0):
-            chosen = np.flatnonzero(known & (_columns_of(strangers) >= pattern).all(axis=1))
+            chosen = np.flatnonzero(known & (_columns_of(background) >= pattern).all(axis=1))
             if len(chosen) >= FEWEST_ANSWERS:
                 alike = (having == pattern).all(axis=1)
                 of_chosen = [answers[place] for place in chosen.tolist()]
-                weights[alike] = fit_labels(strangers[chosen] * pattern, of_chosen, exclusive)
+                weights[alike] = fit_labels(background[chosen] * pattern, of_chosen, exclusive)
                 fitted |= alike
     evidence = np.einsum("nlw,nw->nl", subjects, weights)
     if not exclusive:  # each label is one of so many

@@ -1,25 +1,27 @@
 """Scores candidates that are named: items of the collection, and things that are not in it.
 
-They get the evidence that a search with the target `item` gives, as if they were all that is to be found: the
-same legs and weights, standardised by the same strangers of the collection. Where the collection lacks a side
-that a candidate has, the candidates stand for its strangers.
+They get the evidence that a search gives, as if they were all that is to be found: the same legs and weights,
+standardised by the same background of the collection. Where the collection lacks a side that a candidate has,
+the candidates stand for its background.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float32
+from jaxtyping import Bool
 
-from index.contracts import Space
-from index.search.evidence import EvidenceQuery, EvidenceScorer, LegScores, no_sizes
-from index.search.evidence_model import LEGS, SideModel, find_rivals
+from index.contracts import Ids
+from index.legs.contracts import Raw, Thing
+from index.legs.vectors import SCORE
+from index.search.confidence import confidences, find_rivals
+from index.search.model import LEGS, SideModel
+from index.search.ranking import AskedLegs
 from index.texts.contracts import ItemTexts
-from multifold.scores import VectorScorer, similarities
-from multifold.types import Leg, Mix, Side, Vector
+from multifold.types import Aspect, Leg, Side, Vector
 
-FEW = 8  # strangers that have a side, below which candidates stand for them
+FEW = 8  # items of the background that have a side, below which candidates stand for them
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,15 +31,12 @@ class OutsideThing:
     side: Side
     vector: Vector
     text: str | None = None
-    forms: Mapping[Leg, Vector] = field(default_factory=dict)  # of a mesh, by the legs of shapes
+    forms: Mapping[Aspect, Vector] = field(default_factory=dict)  # of a mesh, by the legs of shapes
 
-    def vector_of(self, leg: Leg) -> Vector | None:
-        """What is compared with a query on one leg; nothing if it lacks that."""
-        return self.forms.get(leg, self.vector if self.side == leg else None)
-
-    def texts(self, edition: int) -> ItemTexts:
-        """What is written of it."""
-        return ItemTexts(edition, "", captions=() if self.text is None else (self.text,))
+    def thing(self, place: int) -> Thing:
+        """What legs score of it."""
+        texts = ItemTexts(place, "", captions=(self.text,)) if self.text is not None else None
+        return Thing({self.side: self.vector, **self.forms}, texts)
 
 
 RerankCandidate: TypeAlias = int | OutsideThing  # an edition, or what is no item
@@ -54,32 +53,30 @@ class RankedCandidate:
 
 
 def rerank(
-    scorer: EvidenceScorer,
-    space: Space,
-    query: EvidenceQuery,
-    vector: Vector | Mix,
-    model: SideModel,
-    candidates: Sequence[RerankCandidate],
+    asked: AskedLegs, model: SideModel, candidates: Sequence[RerankCandidate]
 ) -> list[RankedCandidate]:
     """The candidates, best first; ties stay in their order."""
-    outside = [one for one in candidates if isinstance(one, OutsideThing)]
     inside = np.array([one for one in candidates if not isinstance(one, OutsideThing)], np.int64)
-    editions = np.union1d(inside, scorer.strangers)
-    scores = scorer.scores(query, editions, no_sizes(editions))
-    scores = _with_outside(scores, scorer, space, query, vector, outside)
-    numbers = iter(range(len(editions), len(editions) + len(outside)))
+    outside = [one.thing(place) for place, one in enumerate(candidates) if isinstance(one, OutsideThing)]
+    legs = asked.legs()
+    within = asked.scores(np.unique(inside), legs)
+    editions, raw = with_things(
+        within.editions, within.raw, {leg.name: leg.scores_of(outside) for leg in legs}
+    )
+    numbers = iter(range(len(within.editions), len(editions)))
     rows = np.array(
         [
-            next(numbers) if isinstance(one, OutsideThing) else np.searchsorted(editions, one)
+            next(numbers) if isinstance(one, OutsideThing) else np.searchsorted(within.editions, one)
             for one in candidates
-        ]
+        ],
+        np.int64,
     )
-    strangers = np.isin(np.arange(len(scores.editions)), np.flatnonzero(np.isin(editions, scorer.strangers)))
-    table = scores.table(comparable(scores, strangers, rows))
-    ratios = table.by_leg(model)[rows]
+    background = np.append(within.background, np.zeros(len(outside), np.bool_))
+    scores = asked.weighed(editions, raw, comparable(raw, background, rows), legs)
+    ratios = scores.ratios(model)[rows]
     evidence = ratios.sum(axis=1)
-    rivals = find_rivals(evidence, len(rows), table.length, table.strange)
-    chances = model.chances(evidence, table.whole[rows], rivals)
+    rivals = find_rivals(evidence, len(rows), scores.length, scores.strange)
+    chances = confidences(model.confidence, evidence, scores.coverage[rows], rivals)
     order = np.argsort(-evidence, kind="stable").tolist()
     chances[order] = np.minimum.accumulate(chances[order])
     return [
@@ -93,60 +90,24 @@ def rerank(
     ]
 
 
+def with_things(
+    editions: Ids, raw: Mapping[Leg, Raw], things: Mapping[Leg, Raw]
+) -> tuple[Ids, dict[Leg, Raw]]:
+    """Scores of editions, and behind them those of things that are no items, with numbers of their own."""
+    count = max((len(one) for one in things.values()), default=0)
+    first = int(editions[-1]) + 1 if len(editions) else 0
+    joined = {leg: np.concatenate([scores, things[leg]]) for leg, scores in raw.items()}
+    return np.concatenate([editions, np.arange(first, first + count)]), joined
+
+
 def comparable(
-    scores: LegScores, strangers: Bool[np.ndarray, " n"], rows: np.ndarray
+    raw: Mapping[Leg, Raw], background: Bool[np.ndarray, " n"], rows: Ids
 ) -> Bool[np.ndarray, " n"]:
-    """By which rows scores are standardised: the strangers, with the candidates where one has a rare side."""
-    for values in scores.scores.values():
-        there = ~np.isnan(values)
-        if there[rows].any() and there[strangers].sum() < FEW:
-            both = strangers.copy()
+    """By which rows scores are standardised: the background, and the candidates if one has a rare side."""
+    for values in raw.values():
+        there = ~np.isnan(values[:, SCORE])
+        if there[rows].any() and there[background].sum() < FEW:
+            both = background.copy()
             both[rows] = True
             return both
-    return strangers
-
-
-def _with_outside(
-    scores: LegScores,
-    scorer: EvidenceScorer,
-    space: Space,
-    query: EvidenceQuery,
-    vector: Vector | Mix,
-    outside: Sequence[OutsideThing],
-) -> LegScores:
-    """The scores with those of things that are no items behind them."""
-    if not outside:
-        return scores
-    first = int(scores.editions[-1]) + 1 if len(scores.editions) else 0
-    editions = np.concatenate([scores.editions, np.arange(first, first + len(outside))])
-    legs: dict[Leg, Float32[np.ndarray, " n"]] = {}
-    texts = [one.texts(place) for place, one in enumerate(outside)]
-    coverage = np.zeros(len(outside), np.float32)
-    for leg, values in scores.scores.items():
-        new = score_outside(space, vector, outside, leg)
-        if leg == "words" and scorer.words is not None and query.text is not None:
-            new, coverage = scorer.words.weigh_texts(query.text, texts)
-        elif leg == "reader" and scorer.reader is not None and query.text is not None:
-            read = scorer.reader.scores_of(query.text, texts)
-            new = np.where(read == 0, np.nan, read)
-        legs[leg] = np.concatenate([values, new.astype(np.float32)])
-    return replace(
-        scores, editions=editions, scores=legs, coverage=np.concatenate([scores.coverage, coverage])
-    )
-
-
-def score_outside(
-    space: Space, vector: Vector | Mix, outside: Sequence[OutsideThing], leg: Leg
-) -> Float32[np.ndarray, " n"]:
-    """What a search would say, on one leg, of things that are not in the index; NaN where they lack it."""
-    scores = np.full(len(outside), np.nan, np.float32)
-    every = [one.vector_of(leg) for one in outside]
-    there = [place for place, one in enumerate(every) if one is not None]
-    if not there:
-        return scores
-    assert isinstance(space, VectorScorer)
-    vectors = np.stack([one for one in every if one is not None])
-    scores[there] = 0.0
-    for part, weight in vector.parts if isinstance(vector, Mix) else ((vector, 1.0),):
-        scores[there] += np.float32(weight) * similarities(space, part[None], vectors)[0]
-    return scores
+    return background

@@ -84,8 +84,8 @@ class SearchOptions(Body):
     """How to search, whatever is asked with."""
 
     target: Target = described(
-        "'item': the evidence of all sides, words and names added up; a side: that alone; "
-        "'any': the most confident side",
+        "'item': the evidence of all sides, words and a text reader added up; a side: that, and what words "
+        "name; 'any': all sides and words",
         default="item",
     )
     limit: int = described("most items in the answer", default=10, ge=1, le=MAX_LIMIT)
@@ -96,9 +96,7 @@ class SearchOptions(Body):
     filter: Mapping[str, Any] | None = described('what the payload must be: {"colour": "red"}', default=None)
     pool: Pooling = described("an item is the mean of its observations, or its best one", default="mean")
     min_score: float | None = described("no items that score less", default=None, allow_inf_nan=False)
-    min_confidence: float | None = described(
-        "no items that are less certain; needs a calibration of this pair", default=None, ge=0, le=1
-    )
+    min_confidence: float | None = described("no items that are less certain", default=None, ge=0, le=1)
     exact: bool = described("look at every row, however many there are", default=False)
     lexical: LexicalMode | None = described(
         "whether words of the query are looked for in names, captions and payloads too: 'auto' "
@@ -224,16 +222,13 @@ class SearchHit(Answer, kw_only=True):
 
     id: str
     score: float = described("index score, or evidence: higher is closer; for one answer and side")
-    confidence: float | None = described("the probability that this was meant, if calibrated", default=None)
-    chance: float | None = described("without a confidence: how rarely strangers score so high", default=None)
+    confidence: float | None = described("the chance that this was meant; of one text or file", default=None)
     modality: Side
     matched: ObservationInfo
     payload: dict[str, Any]
     sides: dict[Side, float] | None = described("with `explain`: the index score of each side", default=None)
     words: tuple[str, ...] = described("words of the query that name this item", default=())
-    evidence: tuple[EvidenceShare, ...] = described(
-        "with the target 'item', or of shapes with points: what each leg says", default=()
-    )
+    evidence: tuple[EvidenceShare, ...] = described("what each leg says", default=())
     duplicates: tuple[DuplicateItem, ...] = described("others that show the same, if folded", default=())
 
 
@@ -253,9 +248,7 @@ class SearchAnswer(Answer, kw_only=True):
     version: int = described("sequence number of the collection that answered")
     bundle: str
     calibrated_by: ConfidenceBasis | None = described("what confidences were fitted on", default=None)
-    matches_well: bool | None = described(
-        "with the target 'item': false where nothing stands out", default=None
-    )
+    matches_well: bool | None = described("false where nothing stands out", default=None)
     warnings: tuple[str, ...] = ()
     next: str | None = described("the `after` of the following page; null after the last", default=None)
 

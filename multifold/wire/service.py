@@ -20,9 +20,9 @@ class BundleSummary(Answer, kw_only=True):
     rig: str
     views: int
     provider: str
-    calibrated: tuple[str, ...] = described("pairs that confidence is known for, as asked/target/pool")
+    calibrated: tuple[str, ...] = described("sides of queries whose evidence was fitted")
     calibrated_by: ConfidenceBasis | None = described(
-        "its own held-out pairs, the collection's captions, or chance: no probability"
+        "'collection': questions of its own items; else 'prior'"
     )
     calibrated_on: int = described("items of the collection, where that is what it was fitted on")
 
@@ -32,7 +32,6 @@ class LegSummary(Answer, kw_only=True):
 
     recall_alone: float = described("of the first hit, on held-out items")
     recall_without: float
-    off: str | None = described("why it has no weight")
 
 
 class EvidenceSummary(Answer, kw_only=True):
@@ -68,7 +67,6 @@ class CollectionSummary(Answer, kw_only=True):
     sealed_rows: int = described("those with an index that is built; each other one is compared")
     memory: MemorySummary
     evidence: dict[Side, EvidenceSummary] = described("of the target 'item', by the side of the query")
-    shape_evidence: dict[Side, EvidenceSummary] = described("of shapes with points, where that was fitted")
 
 
 class LimitsSummary(Answer, kw_only=True):

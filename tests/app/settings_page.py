@@ -23,7 +23,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "threads", "batch", "queue", "cache", "decoders", "workers", "renderers",
         "index_memory",
     ),
-    "Search": ("lexical", "lexical_weight"),
+    "Search": ("lexical",),
     "Feedback and monitoring": ("feedback", "probe_interval", "log"),
 }  # fmt: skip
 

@@ -53,7 +53,7 @@ def test_refusals_keep_their_code(client: Client) -> None:
     for ask, status, code in (
         (lambda: client.search(image=b"no picture"), 422, "bad_image"),
         (lambda: client.get("nobody"), 404, "not_found"),
-        (lambda: client.search(text="red", target="shape", min_confidence=0.5), 422, "no_calibration"),
+        (lambda: client.search(id="red", min_confidence=0.5), 422, "no_calibration"),
     ):
         with pytest.raises(ServiceError) as caught:
             ask()

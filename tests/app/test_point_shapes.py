@@ -176,10 +176,8 @@ def test_shapes_alone_are_ranked_by_all_that_is_known_of_them(shop: House) -> No
         other = "cube" if form == "ball" else "ball"
         assert order.index(form) < order.index(other)
         hit = answer["hits"][order.index(form)]
-        assert hit["score"] == pytest.approx(sum(leg["value"] for leg in hit["evidence"]), abs=1e-4)
         assert {leg["leg"] for leg in hit["evidence"]} <= {"shape", "points"}
         assert 0 <= hit["confidence"] <= 1
-        assert hit["chance"] is None
         assert answer["calibrated_by"] in ("prior", "collection")
     sure = shop.search(text="a ball", min_confidence=0.0, limit=6).json()["hits"]
     assert len(sure) == 6

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from index.search import filter_cache as bitmaps
 from index.search.filter_cache import FilterCache
 from index.store import filters
 from index.store.filters import parse_filter
-from multifold.types import Item, Observation, Pooling, Query
+from multifold.types import Item, Observation, Pooling
 from tests.index.filtering import Raw, lets_through, random_filter
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import feature, query, view
@@ -62,7 +63,7 @@ def test_what_is_remembered_is_what_the_store_says(
         for where in FILTERS[: 1 + turn % len(FILTERS)]:
             wanted = {name for name, item in held.items() if lets_through(where, item.payload)}
             for pooled in ("mean", "max"):
-                hits = collection.search(query(feature(1), limit=100, pool=pooled), parse_filter(where))
+                hits = collection.search(query(feature(1), limit=100, pool=pooled, where=parse_filter(where)))
                 assert {hit.id for hit in hits} == wanted
                 assert len(hits) == len(wanted)
 
@@ -81,13 +82,13 @@ def test_a_filter_is_read_once_and_then_only_what_is_new(
     collection.upsert([numbered(n, n) for n in range(100)])
     where = parse_filter({"even": True, "n": {"lt": 50}})
     for _ in range(3):
-        assert len(collection.search(query(feature(1), limit=100), where)) == 25
+        assert len(collection.search(query(feature(1), limit=100, where=where))) == 25
     assert read == [None, None]
     collection.upsert([numbered(200, 8)])
     for _ in range(3):
-        assert len(collection.search(query(feature(1), limit=100), where)) == 26
+        assert len(collection.search(query(feature(1), limit=100, where=where))) == 26
     assert read == [None, None, 100, 100]
-    collection.search(query(feature(1)), parse_filter({"even": True}))
+    collection.search(query(feature(1), where=parse_filter({"even": True})))
     assert len(read) == 4  # the condition is known from the other filter
 
 
@@ -113,16 +114,16 @@ def test_little_is_remembered_for_long(collection: Collection, monkeypatch: pyte
     collection.upsert([numbered(n, n) for n in range(200)])
     remembered: FilterCache = collection._bitmaps
     for n in range(150):
-        assert len(collection.search(query(feature(1)), parse_filter({"n": n}))) == 1
+        assert len(collection.search(query(feature(1), where=parse_filter({"n": n})))) == 1
     assert len(remembered._leaves) == len(remembered._filters) == bitmaps.MAX_REMEMBERED
     monkeypatch.setattr(bitmaps, "MOST_BITS", 1000)
     monkeypatch.setattr(bitmaps, "MOST_EDITIONS", 100)
     for n in range(50):
-        assert len(collection.search(query(feature(1), limit=99), parse_filter({"n": {"lt": n}}))) == n
+        assert len(collection.search(query(feature(1), limit=99, where=parse_filter({"n": {"lt": n}})))) == n
     assert len(remembered._leaves) == 5
     assert [len(one) for one in remembered._filters.values()] == [48, 49]
     many = parse_filter({"or": [{"n": n} for n in range(100)]})
-    assert len(collection.search(query(feature(1), limit=200), many)) == 100
+    assert len(collection.search(query(feature(1), limit=200, where=many))) == 100
 
 
 def one(name: int, features: np.ndarray, place: float) -> Item:
@@ -148,8 +149,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Collecti
         for engine in collection.engines._engines.values():
             engine.settle()  # type: ignore[attr-defined]
         assert (
-            len(collection.search(Query(feature(1).repeat(4), "shape"), parse_filter({"u": {"gte": 0}})))
-            == 10
+            len(collection.search(query(feature(1).repeat(4), where=parse_filter({"u": {"gte": 0}})))) == 10
         )
         changed = items(range(ITEMS // 2, ITEMS // 2 + 300))
         collection.upsert(changed)
@@ -171,14 +171,14 @@ def test_a_filter_costs_no_hit(
         where = random_filter(rng, share)
         passing = [item for item in held.values() if lets_through(where, item.payload)]
         vector = _unit(rng.standard_normal(DIM))
-        asked = Query(vector, "shape", limit=10, pool=pooled)
-        hits = collection.search(asked, parse_filter(where))
+        asked = query(vector, limit=10, pool=pooled, where=parse_filter(where))
+        hits = collection.search(asked)
         assert len(hits) == min(10, len(passing))
         scores = sorted((POOLED[pooled](vector, item) for item in passing), reverse=True)[:10]
         good += sum(hit.score >= scores[-1] - 1e-6 for hit in hits)
         total += len(hits)
         assert all(lets_through(where, hit.payload) for hit in hits)
-        exact = collection.search(asked, parse_filter(where), exact=True)
+        exact = collection.search(replace(asked, exact=True))
         assert [hit.score for hit in exact] == pytest.approx(scores, abs=1e-6)
     assert good >= (RECALL - MARGIN) * total
 

@@ -12,7 +12,6 @@ import pytest
 from index.collection import Collection, CollectionError
 from index.contracts import QueryError
 from index.engines.exact_engine import ExactEngine
-from index.search.search import SearchRequest
 from index.store import browse
 from index.store.database import StoreError
 from index.store.filters import parse_filter
@@ -20,7 +19,7 @@ from index.store.folder_locks import LockError, writer_of
 from index.store.item_rows import pool_features
 from index.store.metadata import ForeignStoreError
 from index.store.schema import VERSION
-from multifold.types import Item, LexicalQuery, Pooling, pool_mean
+from multifold.types import Item, Pooling, pool_mean
 from tests.index.spaces import FEATURE, SPACES, Lorentz, Space, Sphere
 from tests.index.things import answers, brute, caption, feature, query, same, thing, view
 
@@ -256,18 +255,18 @@ def test_many_queries_are_answered_as_each_alone(collection: Collection) -> None
     collection.upsert([thing(f"{n}", rng, captions=n % 2) for n in range(20)])
     where = parse_filter({"name": {"in": ["1", "2"]}})
     asks = [
-        SearchRequest(query(feature(1), limit=3)),
-        SearchRequest(query(feature(0, 1), target="any", pool="max", offset=2)),
-        SearchRequest(query(feature(0, 0, 1), words=LexicalQuery("13")), exact=True),
-        SearchRequest(query(feature(1, 1)), where, calibration=lambda _side, scores, _gallery: scores),
-        SearchRequest(query(feature(1), target="image")),
+        query(feature(1), limit=3),
+        query(feature(0, 1), target="any", pool="max", offset=2),
+        query(feature(0, 0, 1), target="item", text="13", exact=True),
+        query(feature(1, 1), where=where),
+        query(feature(1), target="image"),
     ]
     together = collection.search_many(asks)
     for ask, hits in zip(asks, together, strict=True):
-        alone = collection.search(ask.query, ask.where, exact=ask.exact, calibration=ask.calibration)
+        alone = collection.search(ask)
         assert answers(hits) == answers(alone)
         assert [(hit.words, hit.confidence) for hit in hits] == [(hit.words, hit.confidence) for hit in alone]
     assert [len(hits) for hits in together] == [3, 10, 10, 2, 0]
     with pytest.raises(QueryError):
-        collection.search_many([asks[0], SearchRequest(query([1.0]))])
+        collection.search_many([asks[0], query([1.0])])
     assert collection.search_many([]) == []

@@ -20,9 +20,10 @@ from index.engines.faiss_engine import FaissEngine
 from index.engines.segments import Segment
 from index.plain_space import PlainSpace, PlainSpaceError, parse_plain_space
 from index.search import engine_set
+from index.search.query import Query
 from multifold.cli import main
 from multifold.files.feature_shards import FeatureRow, ShardWriter
-from multifold.types import Item, Query
+from multifold.types import Item
 from tests import tiny
 from tests.index.things import view
 

@@ -12,9 +12,10 @@ from index.collection import Collection
 from index.contracts import CollectionLocation
 from index.embedding_files import read_embeddings
 from index.plain_space import PlainSpace
+from index.search.query import Query
 from index.store.store import Store
 from multifold.cli import main
-from multifold.types import Item, Query
+from multifold.types import Item
 from tests import tiny
 from tests.index.servers import Server
 from tests.index.shots import SPACE, equal, furnish, held

@@ -51,10 +51,8 @@ def test_no_crowd_keeps_an_item_out(type: str, seed: int, count: int, where: Any
         left = {item.id for item in items if collection.get(item.id)}
         passing = {item.id for item in items if item.id in left and lets_through(where or {}, item.payload)}
         for limit in (1, 5, 39, 100):
-            hits = collection.search(
-                query(np.eye(FEATURE)[0], limit=limit, pool="max"),
-                None if where is None else parse_filter(where),
-            )
+            chosen = None if where is None else parse_filter(where)
+            hits = collection.search(query(np.eye(FEATURE)[0], limit=limit, pool="max", where=chosen))
             assert len({hit.id for hit in hits}) == len(hits) == min(limit, len(passing))
             assert {hit.id for hit in hits} <= passing
             assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)

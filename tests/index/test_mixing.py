@@ -1,5 +1,6 @@
 """Mixed queries against the weighted sum of scores, row by row, for every metric and sign of the sum."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +40,10 @@ def test_a_mix_is_the_weighted_sum(
     with Collection.open(tmp_path, space) as collection:
         collection.upsert(items)
         for exact in (False, True):
-            found, wanted = answers(collection.search(asked, exact=exact)), brute(items, space, asked)
+            found, wanted = (
+                answers(collection.search(replace(asked, exact=exact))),
+                brute(items, space, asked),
+            )
             assert [(name, *seen) for name, _, *seen in found] == [(name, *seen) for name, _, *seen in wanted]
             assert [one[1] for one in found] == pytest.approx([one[1] for one in wanted], rel=1e-5, abs=1e-5)
 

@@ -108,14 +108,14 @@ class Against(RuleBasedStateMachine):
         where: dict[str, Any] | None,
     ) -> None:
         vector = self.space.vectors(feature[None])[0]
-        asked = query(vector, target=side, limit=limit, offset=offset, pool=pooled)
         chosen = None if where is None else parse_filter(where)
+        asked = query(vector, target=side, limit=limit, offset=offset, pool=pooled, where=chosen)
         found = self.passing(where or {})
         wanted = brute(found, self.space, asked)
         for collection in (self.collection, self.reader):
             assert collection.count(chosen) == len(found)
             assert [item.id for item in collection.scroll(where=chosen)] == sorted(item.id for item in found)
-            hits = collection.search(asked, chosen)
+            hits = collection.search(asked)
             assert answers(hits) == wanted
             assert all(hit.payload == self.model[hit.id].payload for hit in hits)
             assert all((hit.matched.text or "").startswith(hit.id) for hit in hits)

@@ -11,9 +11,10 @@ from jaxtyping import Float32, Float64
 
 from index.collection import Collection
 from index.contracts import IndexPlan
-from index.search import engine_queries
+from index.search import engine_queries, ranking
+from index.search.query import Query
 from index.store.filters import parse_filter
-from multifold.types import Item, Metric, Mix, Pooling, Query, Vector, Vectors, pool_mean
+from multifold.types import Item, Metric, Mix, Pooling, Vector, Vectors, pool_mean
 from tests.index.spaces import FEATURE
 from tests.index.things import query, thing
 
@@ -95,6 +96,7 @@ def test_pages_follow_each_other_and_every_row_may_be_looked_at(
 ) -> None:
     """With eight candidates at a time: pages of five of one order, in which every item stands once."""
     monkeypatch.setattr(engine_queries, "RESCORE_DEPTH", 8)
+    monkeypatch.setattr(ranking, "RING", 8)
     items, (asked,) = things(100), vectors(2)[1:]
     with Collection.open(tmp_path, SPACE, plan=plan) as collection:
         collection.upsert(items)
@@ -103,7 +105,7 @@ def test_pages_follow_each_other_and_every_row_may_be_looked_at(
         pages = [collection.search(query(asked, limit=5, offset=start)) for start in range(0, 100, 5)]
         assert [hit.id for page in pages for hit in page] == whole
         assert sorted(whole) == [item.id for item in items]
-        all_rows = collection.search(query(asked, limit=10), exact=True)
+        all_rows = collection.search(query(asked, limit=10, exact=True))
     assert [hit.id for hit in all_rows] == [name for name, *_ in truth(items, query(asked, limit=10))]
     assert whole[:10] != [hit.id for hit in all_rows]  # eight candidates are too few here
 
@@ -113,5 +115,5 @@ def test_a_filter_costs_no_hit(tmp_path: Path) -> None:
     with Collection.open(tmp_path, SPACE) as collection:
         collection.upsert(items)
         kept = {"name": {"in": [item.id for item in items[::3]]}}
-        hits = collection.search(query(asked, limit=20), parse_filter(kept))
+        hits = collection.search(query(asked, limit=20, where=parse_filter(kept)))
     assert [hit.id for hit in hits] == [name for name, *_ in truth(items[::3], query(asked, limit=20))]

@@ -72,9 +72,9 @@ def test_it_finds_what_a_plain_loop_finds(tmp_path: Path, cluster: MilvusAddress
             for _ in range(3):
                 asked = query(rng.standard_normal(space.dim), limit=30, pool=pool)
                 assert answers(collection.search(asked)) == brute(living, space, asked)
-                assert answers(collection.search(asked, exact=True)) == brute(living, space, asked)
+                assert answers(collection.search(replace(asked, exact=True))) == brute(living, space, asked)
         chosen = parse_filter({"name": {"in": ["item 1", "item 3", "item 9"]}})
-        assert {hit.id for hit in collection.search(asked, chosen)} == {"item 1", "item 9"}
+        assert {hit.id for hit in collection.search(replace(asked, where=chosen))} == {"item 1", "item 9"}
         assert collection.disagreements() == []
 
 
@@ -98,7 +98,7 @@ def test_a_filter_that_milvus_is_asked_finds_what_it_lets_through(
         for limit in (2, 50):
             asked = replace(ASKED, limit=limit)
             for exact in (False, True):
-                found = collection.search(asked, parse_filter(where), exact=exact)
+                found = collection.search(replace(asked, where=parse_filter(where), exact=exact))
                 assert answers(found) == brute(wanted, SPACE, asked)
         collection.engines.discard()
 
@@ -115,12 +115,12 @@ def test_a_filter_is_asked_by_its_values(collection: Collection, monkeypatch: py
         return search(link, *arguments, **how)
 
     monkeypatch.setattr(MilvusConnection, "search", heard)
-    found = collection.search(ASKED, parse_filter({"n": {"in": [3, 5]}}))
+    found = collection.search(replace(ASKED, where=parse_filter({"n": {"in": [3, 5]}})))
     assert {hit.id for hit in found} == {"item 3", "item 5"}
     assert asked
     assert all("array_contains_any" in one and "row in" not in one for one in asked)
     asked.clear()
-    assert len(collection.search(ASKED, parse_filter({"n": {"gte": 10}}))) == 30
+    assert len(collection.search(replace(ASKED, where=parse_filter({"n": {"gte": 10}})))) == 30
     assert asked[0] == ""  # most rows pass: those that do not are dropped
 
 

@@ -44,7 +44,7 @@ def test_searches_beside_writes_see_whole_items(tmp_path: Path, readers: str) ->
         pooled: Pooling = "mean" if number % 2 else "max"
         vector = np.array([np.cos(number), np.sin(number), 0, 0], np.float32)
         where = parse_filter({"version": {"gte": 0}}) if number % 3 else None
-        hits = reader.search(query(vector, limit=ITEMS, pool=pooled), where)
+        hits = reader.search(query(vector, limit=ITEMS, pool=pooled, where=where))
         assert len({hit.id for hit in hits}) == ITEMS  # each item exists at every moment
         assert len({hit.payload["version"] for hit in hits}) == 1  # and a call changes all of them at once
         for hit in hits:

@@ -149,15 +149,15 @@ def test_a_collection_that_is_derived_anew_writes_vectors_once(tmp_path: Path) -
     things = [Item(f"thing {number}", (view(0, ROWS[number]),), {}) for number in range(COUNT)]
     with Collection.open(tmp_path, space, plan=plan) as collection:
         collection.upsert(things)
-        wanted = [hit.id for hit in collection.search(query(ROWS[5]), exact=True)]
+        wanted = [hit.id for hit in collection.search(query(ROWS[5], exact=True))]
     shutil.rmtree(tmp_path / "index")
     with Collection.open(tmp_path, space, plan=plan) as collection:
-        assert [hit.id for hit in collection.search(query(ROWS[5]), exact=True)] == wanted
+        assert [hit.id for hit in collection.search(query(ROWS[5], exact=True))] == wanted
         reports = collection.engines.settle()
         assert [len(parts) for parts in reports.values()] == [1, 1]
         assert collection.disagreements() == []
         collection.upsert(things[:10])
-        assert [hit.id for hit in collection.search(query(ROWS[5]), exact=True)] == wanted
+        assert [hit.id for hit in collection.search(query(ROWS[5], exact=True))] == wanted
 
 
 def test_rows_that_change_are_merged_into_new_files(tmp_path: Path) -> None:
@@ -317,13 +317,13 @@ def test_a_collection_makes_damaged_vectors_again(tmp_path: Path) -> None:
     with Collection.open(tmp_path, space, plan=plan) as collection:
         collection.upsert(things)
         collection.engines.settle()
-        wanted = [hit.id for hit in collection.search(query(ROWS[5]), exact=True)]
+        wanted = [hit.id for hit in collection.search(query(ROWS[5], exact=True))]
     damaged = [*tmp_path.glob("index/*/*.vectors")]
     assert damaged
     for path in damaged:
         path.write_bytes(bytes(path.stat().st_size))
     with Collection.open(tmp_path, space, plan=plan) as collection:
-        assert [hit.id for hit in collection.search(query(ROWS[5]), exact=True)] == wanted
+        assert [hit.id for hit in collection.search(query(ROWS[5], exact=True))] == wanted
 
 
 def test_auto_keeps_vectors_in_files_where_they_would_fill_the_memory(

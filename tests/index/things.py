@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from multifold.types import SIDE_OF, Feature, Hit, Item, Kind, Mix, Observation, Query, Vector, pool_mean
+from index.search.query import Query
+from multifold.types import SIDE_OF, Feature, Hit, Item, Kind, Mix, Observation, Vector, pool_mean
 from tests.index.spaces import FEATURE, Space
 
 Answer = tuple[str, float, Kind, int]  # id, score, the kind and index of the observation that matched

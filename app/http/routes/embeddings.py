@@ -12,8 +12,7 @@ from app.errors import ApiError
 from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors, error_responses
 from app.ingest.uploads import check_many, check_text
-from app.search.parts import image_part, mesh_part
-from app.search.query import QueryPart, TextQueryPart
+from app.search.parts import QueryPart, TextQueryPart, image_part, mesh_part
 from multifold.types import SIDES, Vector
 from multifold.wire.search import (
     EmbeddingInfo,

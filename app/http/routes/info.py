@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from app.collections.service import CollectionService
 from app.http.dependencies import CollectionDep, CollectionsDep
 from index.contracts import AUTO
-from index.search.evidence_model import NAMES, SideModel, Weights
+from index.search.model import NAMES, SideModel, Weights
 from index.store import browse
 from multifold.types import SIDES
 from multifold.wire.administration import FolderAnswer, FolderStatus
@@ -68,7 +68,6 @@ def _collection(service: CollectionService) -> CollectionSummary:
         sealed_rows=sealed,
         memory=_memory(service),
         evidence={side: _evidence(evidence.of(side)) for side in SIDES},
-        shape_evidence={side: _evidence(model) for side, model in evidence.shapes.items()},
     )
 
 
@@ -106,7 +105,7 @@ def _by_name(weights: Weights) -> dict[str, float]:
 
 
 def _bundle(service: CollectionService) -> BundleSummary:
-    model = service.confidence.now()
+    evidence = service.evidence_model()
     bundle, geometry = service.encoder.bundle, service.encoder.bundle.geometry
     return BundleSummary(
         name=bundle.name,
@@ -119,9 +118,9 @@ def _bundle(service: CollectionService) -> BundleSummary:
         rig=bundle.views.rig,
         views=bundle.views.views,
         provider=service.encoder.provider,
-        calibrated=tuple(sorted(model.curves)),
-        calibrated_by=model.basis,
-        calibrated_on=model.items,
+        calibrated=tuple(sorted(evidence.sides)),
+        calibrated_by="collection" if evidence.sides else "prior",
+        calibrated_on=evidence.items,
     )
 
 

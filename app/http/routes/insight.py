@@ -11,8 +11,7 @@ from app.http.openapi import body_errors
 from app.http.routes.items import serialize_observation
 from app.search import insight
 from app.search.insight import ExplainedSurface, MatchEvidence, Scored
-from app.search.parts import read_part
-from app.search.query import VectorQueryPart
+from app.search.parts import VectorQueryPart, read_part
 from multifold.analysis.explanation import HeatMap
 from multifold.analysis.traversal import PathCaption
 from multifold.wire import insight as wire

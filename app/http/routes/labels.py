@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from fastapi import APIRouter
@@ -15,10 +14,11 @@ from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors
 from app.ingest.uploads import check_many, check_text
 from app.search import labelling
+from app.search.encoding import EncodedPart
 from app.search.labelling import Label, as_candidate
-from app.search.parts import read_part, read_parts
-from app.search.query import EncodedPart, ItemQueryPart, QueryPart, is_single, search_request, side_of
-from index.search.evidence_model import LEGS
+from app.search.parts import ItemQueryPart, QueryPart, read_part, read_parts, side_of
+from app.search.search import check_words, make_query
+from index.search.model import LEGS
 from index.store.filters import parse_filter
 from multifold.analysis.zero_shot import PROMPTS, fill_prompts
 from multifold.types import ConfidenceBasis, Leg
@@ -48,14 +48,11 @@ async def rerank(service: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
     asked = await asyncio.gather(*(service.queries.encode(part) for part, _ in parts))
     encoded = await asyncio.gather(*(_encode(service, part) for part in named))
     candidates = [as_candidate(part, one) for part, one in zip(named, encoded, strict=True)]
-    options, evidence = SearchOptions(lexical=body.lexical), service.evidence_model()
-    search = search_request(
-        parts, [one.vector for one in asked], options, None, {}, evidence, service.settings
-    )
-    if is_single(parts):
-        search = replace(search, legs=asked[0].forms)
+    evidence, settings = service.evidence_model(), service.settings
+    check_words(parts, body.lexical or settings.lexical)
+    query = make_query(parts, asked, SearchOptions(lexical=body.lexical), None, evidence, settings)
     version = service.collection.version
-    ranked = await service.run(partial(labelling.rank_candidates, service, search, candidates, evidence))
+    ranked = await service.run(partial(labelling.rank_candidates, service, query, candidates))
     side = side_of(parts)
     basis: ConfidenceBasis = "collection" if side in evidence.sides else "prior"
     return wire.RerankAnswer(

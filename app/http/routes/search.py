@@ -15,8 +15,8 @@ from app.http.openapi import body_errors
 from app.http.routes.items import ItemRoute, serialize_observation
 from app.ingest.uploads import check_many
 from app.search.paging import SearchPage
-from app.search.parts import choose_sides, read_parts
-from app.search.query import ItemQueryPart, SearchHits
+from app.search.parts import ItemQueryPart, choose_sides, read_parts
+from app.search.search import SearchHits
 from app.search.search import search as run_search
 from index.store import browse
 from index.store.browse import Choice, ValueCount
@@ -154,7 +154,6 @@ def serialize_hit(hit: Hit, address: str) -> SearchHit:
         id=hit.id,
         score=hit.score,
         confidence=hit.confidence,
-        chance=hit.chance,
         modality=hit.side,
         matched=serialize_observation(hit.id, hit.matched, address),
         payload=dict(hit.payload),

@@ -119,7 +119,7 @@ def test_requests_batches_cache_and_collection_are_counted(shop: House) -> None:
     assert after("multifold_index_rows", **shapes) == 4
     assert after("multifold_index_sealed_rows", **shapes) == 0
     assert after("multifold_index_recall", **shapes) == 1
-    matches = {"collection": "main", "match": "unknown"}
+    matches = {"collection": "main", "match": "poorly"}
     assert (
         after.count("multifold_answers_total", **matches)
         == before.count("multifold_answers_total", **matches) + 1

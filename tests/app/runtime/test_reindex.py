@@ -78,7 +78,7 @@ def test_nothing_is_lost_or_missed_while_an_index_is_built(tmp_path: Path) -> No
         found = collection.search(query(feature(1), limit=700))
         assert len(found) == collection.count() == 600
         assert "0" not in {hit.id for hit in found}
-        assert answers(found)[:10] == answers(collection.search(query(feature(1)), exact=True))
+        assert answers(found)[:10] == answers(collection.search(query(feature(1), exact=True)))
 
 
 def test_an_index_that_is_called_off_leaves_the_former_one(tmp_path: Path) -> None:

@@ -15,7 +15,6 @@ from index.texts.analysis import (
     voting_words,
 )
 from index.texts.contracts import ItemTexts
-from index.texts.named_items import required_words
 from index.texts.text_indexes import item_texts
 
 
@@ -108,40 +107,6 @@ def test_two_languages_are_both_spoken_and_names_are_of_none() -> None:
     having = {word: 10 * (word in english) + 10 * (word in german) for word in voting_words()}
     assert set(spoken_languages(having, 20)) == {"english", "german"}
     assert spoken_languages({}, 0) == spoken_languages({"der": 1}, 100) == ("english",)
-
-
-@pytest.mark.parametrize(
-    ("text", "found", "quote"),
-    [
-        ("Is there a KX-42/7b?", "kx42 7b", ""),
-        ("part 10482213, please", "10482213", ""),
-        ("show me Assets/arrow_bundle.gltf", "assets arrowbundlegltf", ""),
-        ("my kitchenTable", "kitchentable", ""),
-        ("a Three-legged stool", "a threelegged stool", "a three legged stool"),
-        ("a shelf with 3 boards, 1.5 m", "a shelf with 3 boards 15 m", "a shelf with 3 boards 1 5 m"),
-        ("!?", "", ""),
-    ],
-)
-def test_codes_tell_and_without_them_the_whole_question(text: str, found: str, quote: str) -> None:
-    required = required_words(text)
-    assert (required.words, required.quote) == (tuple(found.split()), tuple(quote.split()))
-
-
-@pytest.mark.parametrize(
-    ("text", "sure"),
-    [
-        ("kitchen table", 2),
-        ("kitchenTable_A.glb", 1),
-        ("Food-Bits/gltf/kitchenTable_A", 1),
-        ("a large kitchen table.", 1),
-        ("a table for the kitchen", 0),
-        ("kitchen tables", 0),
-        ("a white kitchen, a red table", 0),
-        ("", 0),
-    ],
-)
-def test_a_text_quotes_what_stands_in_it_word_for_word(text: str, sure: float) -> None:
-    assert required_words("Kitchen table?").quoted_in(text) == sure
 
 
 def test_what_machines_made_is_no_text() -> None:

@@ -13,7 +13,7 @@ from index.maintenance.compact import compact_collection
 from index.texts import text_indexes
 from index.texts.text_indexes import TextIndexes
 from index.texts.words import WordIndex
-from multifold.types import Item, LexicalQuery
+from multifold.types import Item
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption, feature, query, view
 
@@ -40,7 +40,7 @@ def thing(name: str, text: str = "a red lamp", **payload: object) -> Item:
 
 
 def found(collection: Collection, text: str) -> list[str]:
-    hits = collection.search(query(feature(1), limit=50, words=LexicalQuery(text, only=True)))
+    hits = collection.search(query(feature(1), limit=50, text=text, words="only"))
     return [hit.id for hit in hits]
 
 
@@ -195,7 +195,7 @@ def test_a_large_collection_is_built_beside_its_searches(
     with Collection.open(tmp_path, SPACE, database=database) as collection:
         assert collection.texts.progress is not None
         assert found(collection, "lamp") == []
-        assert len(collection.search(query(feature(1), words=LexicalQuery("t17")))) == 10
+        assert len(collection.search(query(feature(1), text="t17"))) == 10
         collection.upsert([thing("new", "a box")])
         assert found(collection, "box") == []
         may_build.append(True)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import trimesh
 
-from index.search.evidence_model import NAMES, SHAPE_LEGS, prior_weights
+from index.search.model import PRIOR
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.cli import main
@@ -101,6 +101,6 @@ def test_a_shape_asks_as_in_a_service(observed: HeldOutFeatures) -> None:
 
 
 def test_views_and_points_are_added_up_as_before_a_fit() -> None:
-    weights = dict(zip(NAMES, prior_weights("text", SHAPE_LEGS), strict=True))
+    weights = PRIOR["text"]
     assert weights["shape"] / weights["points"] == directions.VIEW_SHARE / directions.POINT_SHARE
     assert weights["shape long"] / weights["points long"] == directions.VIEW_SHARE / directions.POINT_SHARE

@@ -12,7 +12,7 @@ import pytest
 from tests.app.answers import refused, uri, write
 from tests.app.house import BOXES, House, box, encoded, house, png
 
-HIT = {"id", "score", "confidence", "chance", "modality", "matched", "payload"}
+HIT = {"id", "score", "confidence", "modality", "matched", "payload"}
 HIT |= {"sides", "words", "evidence", "duplicates"}
 ANSWER = {"hits", "took_ms", "version", "bundle", "calibrated_by", "matches_well", "next", "warnings"}
 ITEMS = [f"{colour}-{number}" for colour in BOXES for number in range(3)]
@@ -222,7 +222,12 @@ def test_scores_of_all_sides_are_given_on_request(shop: House) -> None:
         ({"mesh": uri(b"hello")}, 422, "bad_mesh", "cannot tell the format"),
         ({"mesh": uri(b"hello"), "mesh_format": "exe"}, 422, "bad_mesh", ".exe"),
         ({"mesh": uri(b"hello"), "mesh_format": "../../x"}, 422, "bad_mesh", "cannot tell the format"),
-        ({"text": "a", "min_confidence": 0.5}, 422, "no_calibration", "use 'min_score'"),
+        (
+            {"mix": [{"text": "a"}, {"text": "b"}], "min_confidence": 0.5},
+            422,
+            "no_calibration",
+            "use 'min_score'",
+        ),
         ({"text": "a", "filter": {"is": {"like": "x"}}}, 422, "bad_filter", "operator"),
         ({"text": "a", "filter": {"is": None}}, 422, "bad_filter", "exists"),
         ({"text": "a", "filter": {"or": []}}, 422, "bad_filter", "list of filters"),

@@ -1,7 +1,7 @@
 """What examples say of items: hits of a search that were judged good or bad, as clues to what else is meant.
 
 An item is compared with the examples side by side, each side with the same side of them, or with the one that
-they have. How much nearer it is to them than strangers are is evidence, as the legs of the query give it. The
+they have. How much nearer it is to them than others are is evidence, as the legs of the query give it. The
 weights are the same for all collections; docs/benchmarks/evidence.md has what they were chosen by.
 """
 
@@ -14,12 +14,12 @@ from jaxtyping import Bool, Float64
 
 from index.contracts import Ids
 from index.search.engine_set import Candidates, EngineQuery, EngineSet
-from index.search.evidence_model import standardise
+from index.search.standard import standardise
 from index.store.item_rows import edition_of, pooled_row
 from multifold.types import SIDES, Mix, Side, Vector, Verdict
 
 NATS: Mapping[Verdict, float] = {"good": 12.0, "bad": -12.0}  # that a verdict says of its own item
-# For each standard deviation by which an item is nearer to the examples than strangers are.
+# For each standard deviation by which an item is nearer to the examples than others are.
 WEIGHTS: Mapping[Verdict, Mapping[Side, float]] = {
     "good": {"text": 0.15, "image": 0.4, "shape": 0.4},
     "bad": {"text": -0.15, "image": -0.3, "shape": -0.3},
@@ -56,8 +56,8 @@ class ExampleScorer:
                 best.append(self.engines.ranked(query, side, reach, "mean", among)[0])
         return np.unique(np.concatenate(best))
 
-    def evidence(self, editions: Ids, strangers: Bool[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        """What the examples say of each of these editions, which rise: nats, on average none of strangers."""
+    def evidence(self, editions: Ids, background: Bool[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+        """What the examples say of each of these editions, which rise, in nats: of the background none."""
         nats, among = np.zeros(len(editions)), Candidates(editions, np.zeros_like(editions))
         for side in SIDES:
             of_side = np.zeros(len(editions))
@@ -66,8 +66,8 @@ class ExampleScorer:
                 if (query := self.queries.get((verdict, side))) is not None:
                     scores = self.engines.scores(query, side, "mean", among)
                     present |= ~np.isnan(scores)
-                    of_side += WEIGHTS[verdict][side] * standardise(scores, strangers)
-            known = strangers & present
+                    of_side += WEIGHTS[verdict][side] * standardise(scores, background)
+            known = background & present
             level = np.log(np.exp(of_side[known]).mean()) if known.any() else 0.0
             nats += np.where(present, of_side - level, 0.0)
         for edition, verdict in self.verdicts.items():

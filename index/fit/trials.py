@@ -1,4 +1,4 @@
-"""Asks the questions from which evidence is fitted, each among the best strangers of every leg."""
+"""Asks the questions from which evidence is fitted, each among the best others of every leg."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -10,14 +10,16 @@ import numpy as np
 from jaxtyping import Bool
 
 from index.contracts import Ids, Space
-from index.search.evidence import EvidenceQuery, EvidenceScorer, EvidenceTable, LegScores, no_sizes
-from index.search.evidence_model import PLACES
-from index.search.evidence_questions import Question, QuestionKind, fold_caption, readable_name
-from index.search.search import engine_query
+from index.fit.questions import Question, QuestionKind, fold_caption, readable_name
+from index.legs.contracts import Raw, SearchLeg, Thing
+from index.legs.vectors import SCORE
+from index.search.model import LEGS, PLACES
+from index.search.query import Query
+from index.search.ranking import Scores
+from index.search.search import Searcher
 from index.texts.text_indexes import texts_of
 from multifold.errors import needs_extra
-from multifold.scores import VectorScorer, similarities
-from multifold.types import SIDES, Leg, Side, Vector, pool_mean
+from multifold.types import SIDES, Aspect, Leg, Side, pool_mean
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -25,7 +27,8 @@ with needs_extra("serve"):
 RIVALS = 50  # of the best of each leg
 BREATH = 0.002  # seconds after each question, for those who search meanwhile
 JUDGED_WEIGHT = 3.0  # of a text that people judged items for
-ReadScorer: TypeAlias = Callable[[], AbstractContextManager[tuple[EvidenceScorer, Connection]]]
+TEXT_LEGS: tuple[Leg, ...] = ("text", "words", "reader")
+ReadSearcher: TypeAlias = Callable[[], AbstractContextManager[tuple[Searcher, Connection]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +36,7 @@ class Trial:
     """The candidates of one question, and which of them are right."""
 
     owner: int  # its edition
-    table: EvidenceTable
+    scores: Scores
     candidates: Bool[np.ndarray, " n"]
     right: Bool[np.ndarray, " n"]  # its owner, and what has the same caption or name
     items: int  # of the collection
@@ -44,12 +47,12 @@ class Trial:
     def tells(self) -> bool:
         """Whether it teaches anything: something speaks for what is right, and most things are not."""
         few = 2 * self.right.sum() <= self.candidates.sum()
-        return bool(few and np.abs(self.table.values[self.right]).any())
+        return bool(few and np.abs(self.scores.values[self.right]).any())
 
     @property
     def has_words(self) -> bool:
         """Whether what is right has any word of the question."""
-        return bool(self.table.values[self.right, PLACES["words"].start].any())
+        return bool(self.scores.values[self.right, PLACES["words"].start].any())
 
     @property
     def weight(self) -> float:
@@ -58,9 +61,9 @@ class Trial:
 
 
 class TrialMaker:
-    """Asks the questions of a collection's items, each among the best strangers of every leg."""
+    """Asks the questions of a collection's items, each among the best others of every leg."""
 
-    def __init__(self, space: Space, reading: ReadScorer) -> None:
+    def __init__(self, space: Space, reading: ReadSearcher) -> None:
         self._space, self._reading = space, reading
         self._texts: dict[
             int, tuple[frozenset[str], str]
@@ -70,59 +73,61 @@ class TrialMaker:
         """The trials of all questions that tell anything, by the side that asks."""
         trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
         for question in every:
-            with self._reading() as (scorer, now):  # changes come in between
-                trial = self._ask(question, scorer, now)
+            with self._reading() as (searcher, now):  # changes come in between
+                trial = self._ask(question, searcher, now)
             time.sleep(BREATH)
             if trial.tells:
                 trials[question.side].append(trial)
         return trials
 
-    def _ask(self, question: Question, scorer: EvidenceScorer, now: Connection) -> Trial:
+    def _ask(self, question: Question, searcher: Searcher, now: Connection) -> Trial:
         """The candidates of a question; its owner is scored by what is known of it."""
         owner, judged = question.owner, np.array([*question.good, *question.bad], np.int64)
         assert question.feature is not None
         vector = self._space.vectors(question.feature[None])[0]
-        query = EvidenceQuery(engine_query(self._space, vector), question.side, question.text)
-        candidates = np.union1d(scorer.candidates(query, RIVALS), np.append(judged, owner))
-        editions = np.union1d(candidates, scorer.strangers)
-        scores = scorer.scores(query, editions, no_sizes(editions))
+        query = Query(vector, text=question.text, side=question.side, own={question.side: vector})
+        asked = searcher.legs(query, now, LEGS if question.text is not None else LEGS[: -len(TEXT_LEGS) + 1])
+        legs = asked.legs()
+        candidates = np.union1d(asked.candidates(RIVALS, None, legs), np.append(judged, owner))
+        scored = asked.scores(candidates, legs)
+        editions, raw = scored.editions, dict(scored.raw)
         place = int(np.searchsorted(editions, owner))
-        self._hide(question, vector, scorer, scores, place)
-        strangers = np.isin(editions, scorer.strangers)
-        strangers[place] = False
+        self._hide(question, legs, raw, place)
+        background = scored.background.copy()
+        background[place] = False
         right = np.zeros(len(editions), np.bool_)
         right[place] = True
         if question.kind == "judged":
             right |= np.isin(editions, [*question.good])
-            strangers &= ~right
+            background &= ~right
         elif question.text is not None:
             right |= self._equal(question, editions, now)
-        table, allowed = scores.table(strangers), np.isin(editions, candidates) | right
-        size = scorer.engines.size()
-        return Trial(owner, table, allowed, right, size, question.kind, question.votes)
+        scores = asked.weighed(editions, raw, background, legs)
+        allowed = np.isin(editions, candidates) | right
+        size = searcher.engines.size()
+        return Trial(owner, scores, allowed, right, size, question.kind, question.votes)
 
-    def _hide(
-        self, question: Question, vector: Vector, scorer: EvidenceScorer, scores: LegScores, place: int
-    ) -> None:
+    def _hide(self, question: Question, legs: Sequence[SearchLeg], raw: dict[Leg, Raw], place: int) -> None:
         """Score the owner by what is known of it, and nothing else."""
         if question.kind == "no texts":
-            text_legs: tuple[Leg, ...] = ("text", "words", "reader")
-            for leg in text_legs:
-                scores.scores.pop(leg, None)
-            scores.coverage[:] = 0
+            for leg in TEXT_LEGS:
+                raw.pop(leg, None)
+        for one in legs:
+            if one.name in raw and one.name in SIDES:
+                raw[one.name][:, SCORE + 1] = 0.0  # it would find itself
+        vectors: dict[Aspect, np.ndarray] = {}
+        hidden: set[Leg] = set()
         if question.known is not None:
-            of_side = scores.scores[question.taken_from or question.side]
-            of_side[place] = np.nan
-            if question.known and isinstance(self._space, VectorScorer):
+            hidden.add(question.taken_from or question.side)
+            if question.known:
                 known = self._space.vectors(pool_mean(np.stack(question.known))[None])
-                of_side[place] = similarities(self._space, vector[None], known)[0, 0]
+                vectors[question.taken_from or question.side] = known[0]
         if question.texts is not None and question.text is not None:
-            if scorer.words is not None:
-                weighed = scorer.words.weigh_texts(question.text, [question.texts])
-                scores.scores["words"][place], scores.coverage[place] = weighed[0][0], weighed[1][0]
-            if scorer.reader is not None:
-                read = scorer.reader.scores_of(question.text, [question.texts])[0]
-                scores.scores["reader"][place] = read or np.float32(np.nan)
+            hidden |= {"words", "reader"}
+        owner = Thing(vectors, question.texts)
+        for one in legs:
+            if one.name in hidden and one.name in raw:
+                raw[one.name][place] = one.scores_of([owner])[0]
 
     def _equal(self, question: Question, editions: Ids, now: Connection) -> Bool[np.ndarray, " n"]:
         """Which items have the question's text too, as a caption or, if it is a name, as their name."""

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.search import evidence
-from index.search.search import SearchRequest
+from index.search import ranking
+from index.search.query import Query
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
-from multifold.types import Examples, Hit, Item, Query, Vector
+from multifold.types import Examples, Hit, Item, Vector
 from tests.index.spaces import FEATURE, SPACES, Space
 from tests.index.things import caption, view
 
@@ -53,8 +53,7 @@ def vector(space: Space) -> Vector:
 
 
 def find(collection: Collection, vector: Vector, limit: int = 96, offset: int = 0, **how: Any) -> list[Hit]:  # noqa: ANN401
-    request = SearchRequest(Query(vector, "item", limit, offset=offset), **how)
-    return collection.search_many([request])[0]
+    return collection.search(Query(vector, limit=limit, offset=offset, **how))
 
 
 def ids(hits: Sequence[Hit]) -> list[str]:
@@ -88,8 +87,7 @@ def test_what_is_like_a_good_hit_rises_and_it_stays_first(collection: Collection
 
 def test_what_is_like_a_bad_hit_falls_and_it_goes_last(collection: Collection, vector: Vector) -> None:
     before = find(collection, vector)
-    bad = before[0].id
-    group = int(bad[1])
+    bad, group = "g0-00", 0
     after = find(collection, vector, examples=Examples(bad=[bad]))
     assert mean_place(after, group, [bad]) > mean_place(before, group, [bad]) + 1
     assert after[-1].id == bad
@@ -115,7 +113,7 @@ def test_the_evidence_of_examples_is_a_leg_of_its_own(collection: Collection, ve
     chances = [hit.confidence for hit in hits]
     assert chances == sorted(chances, reverse=True)  # type: ignore[type-var]
     learned = [next(leg.value for leg in hit.evidence if leg.leg == "examples") for hit in hits[1:-1]]
-    assert np.exp(learned).mean() < 2  # strangers gain nothing on average
+    assert np.exp(learned).mean() < 2  # the background gains nothing on average
 
 
 def test_a_marked_hit_takes_no_confidence_from_the_others(collection: Collection, vector: Vector) -> None:
@@ -157,7 +155,7 @@ def test_pages_continue_one_another(
     examples: Examples,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(evidence, "RING", 20)
+    monkeypatch.setattr(ranking, "RING", 20)
     monkeypatch.setattr("index.search.search.MOVED", 20)
     how: dict[str, Any] = {"diversity": diversity, "examples": examples}
     whole = find(collection, vector, **how)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.search.evidence_model import NAMES
-from index.search.evidence_questions import judged_questions
-from index.search.evidence_trials import TrialMaker
+from index.fit.questions import judged_questions
+from index.fit.trials import TrialMaker
+from index.search.model import NAMES
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.types import Features, Item, Verdict
 from tests.index.spaces import FEATURE, Sphere
@@ -80,7 +80,7 @@ def test_verdicts_teach_which_leg_is_right(collection: Collection, shift: int, k
     assert stored.of("text").judgements == COUNT
 
 
-def test_the_good_are_right_and_the_bad_are_among_the_strangers(collection: Collection) -> None:
+def test_the_good_are_right_and_the_bad_are_among_the_others(collection: Collection) -> None:
     judge(collection, "Wanted  7", "n07")
     judge(collection, "wanted 7", "n08")
     judge(collection, "wanted 7", "n30", "bad")
@@ -97,6 +97,6 @@ def test_the_good_are_right_and_the_bad_are_among_the_strangers(collection: Coll
         (asked,) = judged_questions(now, encode)
     assert (len(asked.good), len(asked.bad), asked.votes) == (2, 1, 6)
     (trial,) = TrialMaker(SPACE, collection.scoring).trials([asked])["text"]
-    assert {int(one) for one in trial.table.editions[trial.right]} == asked.good
-    assert set(trial.table.editions[trial.candidates & ~trial.right].tolist()) > asked.bad
-    assert not (trial.table.strangers & trial.right).any()
+    assert {int(one) for one in trial.scores.editions[trial.right]} == asked.good
+    assert set(trial.scores.editions[trial.candidates & ~trial.right].tolist()) > asked.bad
+    assert not (trial.scores.background & trial.right).any()

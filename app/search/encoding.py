@@ -1,48 +1,34 @@
-"""The parts of a query, their encoding into index vectors, and the request that they become.
+"""The encoding of query parts into index vectors.
 
 Parts are decoded and rendered in bounded pools and encoded in batches; vectors of recent parts are cached.
 All collections of one encoder share one QueryEncoder."""
 
 import asyncio
 import hashlib
-import math
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import ClassVar, Generic, TypeAlias, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
-from app.collections.confidence import calibration_of
 from app.concurrency.batching import Batcher
 from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
 from app.operations.telemetry import Telemetry
+from app.search.parts import (
+    ImageQueryPart,
+    ItemQueryPart,
+    MeshQueryPart,
+    QueryPart,
+    TextQueryPart,
+    VectorQueryPart,
+)
 from app.settings import Settings
 from index.collection import Collection
-from index.search.evidence_model import EvidenceModel
-from index.search.search import SearchRequest
-from index.store.filters import AndFilter, Filter, parse_filter
-from multifold.bundle.calibration import CalibrationCurve, pair_name
-from multifold.types import (
-    NO_EXAMPLES,
-    SIDES,
-    ConfidenceBasis,
-    Examples,
-    Feature,
-    Hit,
-    Leg,
-    LexicalQuery,
-    Mix,
-    Pixels,
-    Query,
-    Side,
-    Vector,
-    pool_side,
-)
-from multifold.wire.search import LexicalMode, SearchOptions
+from multifold.types import KIND_OF_ASPECT, Aspect, Feature, Item, Pixels, Side, Vector, pool_mean, pool_side
 
 Key = TypeVar("Key", bound=Hashable)
 Value = TypeVar("Value")
@@ -86,7 +72,8 @@ class EncodedPart:
     feature: Feature
     vector: Vector
     warnings: tuple[str, ...] = ()
-    forms: Mapping[Leg, Vector] = field(default_factory=dict)  # of a mesh: of its views and its points alone
+    # Its vectors by the leg that has such, to compare like with like; a mesh has views' and points'.
+    own: Mapping[Aspect, Vector] = field(default_factory=dict)
 
 
 class QueryEncoder:
@@ -137,8 +124,10 @@ class QueryEncoder:
             features = [part.feature for part in parts]
             encode = partial(observer.shape, features, drawn.points)
             pooled, legs = await self._decode_pool.run(encode)
-            forms = {leg: self.from_feature(one).vector for leg, one in legs.items()}
-            encoded = replace(self.from_feature(pooled), warnings=drawn.report.notes, forms=forms)
+            encoded = replace(self.from_feature(pooled), warnings=drawn.report.notes)
+            own: dict[Aspect, Vector] = {"shape": encoded.vector}
+            own |= {leg: self.from_feature(one).vector for leg, one in legs.items()}
+            encoded = replace(encoded, own=own)
             self._cache.put(key, encoded)
         return encoded
 
@@ -182,58 +171,15 @@ class QueryEncoder:
         encoded = encoder.texts(texts)
         rows = zip(encoded.features, encoder.vectors(encoded.features), encoded.cut, strict=True)
         return [
-            EncodedPart(feature, vector, self._observer.cut_warnings((cut,))) for feature, vector, cut in rows
+            EncodedPart(feature, vector, self._observer.cut_warnings((cut,)), {"text": vector})
+            for feature, vector, cut in rows
         ]
 
     def _encode_pictures(self, pictures: Sequence[Pixels]) -> list[EncodedPart]:
         encoder = self._observer.encoder
         features = encoder.pixels(np.stack(pictures))
-        return [EncodedPart(*pair) for pair in zip(features, encoder.vectors(features), strict=True)]
-
-
-class QueryPart:
-    """Something to search with."""
-
-    side: ClassVar[Side | None] = None  # as what it is compared; None where confidence has no meaning
-
-
-@dataclass(frozen=True)
-class TextQueryPart(QueryPart):
-    """A text to search with."""
-
-    side = "text"
-    text: str
-
-
-@dataclass(frozen=True)
-class ImageQueryPart(QueryPart):
-    """A picture to search with, as the bytes of its file."""
-
-    side = "image"
-    data: bytes
-
-
-@dataclass(frozen=True)
-class MeshQueryPart(QueryPart):
-    """A mesh to search with."""
-
-    side = "shape"
-    mesh: MeshData
-
-
-@dataclass(frozen=True)
-class ItemQueryPart(QueryPart):
-    """An item of this collection: one of its sides, the first of these that it has."""
-
-    id: str
-    sides: tuple[Side, ...]
-
-
-@dataclass(frozen=True)
-class VectorQueryPart(QueryPart):
-    """An index vector that was encoded elsewhere."""
-
-    numbers: tuple[float, ...]
+        rows = zip(features, encoder.vectors(features), strict=True)
+        return [EncodedPart(feature, vector, own={"image": vector}) for feature, vector in rows]
 
 
 class CollectionQueryEncoder:
@@ -266,122 +212,16 @@ class CollectionQueryEncoder:
         for side in sides:
             pooled = pool_side(item.observations, side)
             if pooled is not None:
-                return self._encoder.from_feature(pooled)
+                encoded = self._encoder.from_feature(pooled)
+                return replace(encoded, own=self._own_vectors(item, side))
         raise ApiError(422, "no_such_side", f"the item {name!r} has no {' and no '.join(sides)}")
 
-
-WeightedParts: TypeAlias = Sequence[tuple[QueryPart, float]]
-
-
-def is_single(parts: WeightedParts) -> bool:
-    """Whether a query has one part only, and not negated."""
-    return len(parts) == 1 and parts[0][1] == 1
-
-
-def side_of(parts: WeightedParts) -> Side | None:
-    """As what a query is compared; None for a mix, which no calibration covers."""
-    return parts[0][0].side if is_single(parts) else None
-
-
-def narrow_filter(options: SearchOptions, where: Filter | None) -> Filter | None:
-    """The filter of the options, and of those items only what `where` lets through."""
-    own = parse_filter(options.filter) if options.filter else None
-    if own is None or where is None:
-        return where if own is None else own
-    return AndFilter((where, own))
-
-
-def search_request(
-    parts: WeightedParts,
-    vectors: Sequence[Vector],
-    options: SearchOptions,
-    where: Filter | None,
-    curves: Mapping[str, CalibrationCurve],
-    evidence: EvidenceModel,
-    settings: Settings,
-) -> SearchRequest:
-    """The request to the index for a query whose parts were encoded."""
-    mix = Mix(tuple((vector, weight) for vector, (_, weight) in zip(vectors, parts, strict=True)))
-    vector = vectors[0] if is_single(parts) else mix
-    words = _lexical_query(parts, options.lexical or settings.lexical, settings.lexical_weight)
-    query = Query(vector, options.target, options.limit, options.pool, options.offset, words)
-    if options.target == "item":
-        request = SearchRequest(query, where, options.exact, side=evidence_side(parts), evidence=evidence)
-        return replace(request, examples=options.examples or NO_EXAMPLES, diversity=options.diversity)
-    calibration, side = calibration_of(curves, side_of(parts), options.pool), evidence_side(parts)
-    request = SearchRequest(query, where, options.exact, calibration, side, shapes=evidence.of_shapes(side))
-    return replace(request, text=" ".join(_texts_of(parts)) or None)
-
-
-def check_examples(examples: Examples, item: Callable[[str], object]) -> None:
-    """Refuse examples that are not there, as `item` does."""
-    for name in (*examples.good, *examples.bad):
-        item(name)
-
-
-def evidence_side(parts: WeightedParts) -> Side:
-    """As what a query is weighted: a text if it has one, else as its first part that has a side."""
-    parts_first = sorted(parts, key=lambda pair: not isinstance(pair[0], TextQueryPart))
-    sides = (part.sides[0] if isinstance(part, ItemQueryPart) else part.side for part, _ in parts_first)
-    return next((side for side in sides if side is not None), "image")
-
-
-def _lexical_query(parts: WeightedParts, mode: LexicalMode, weight_of_words: float) -> LexicalQuery | None:
-    """The texts of a query, but for those with a negative weight."""
-    texts = _texts_of(parts)
-    if mode == "only" and not texts:
-        raise ApiError(422, "no_words", "'lexical': 'only' looks for words; ask with a text")
-    if mode == "off" or not texts:
-        return None
-    return LexicalQuery(" ".join(texts), weight_of_words, mode == "only")
-
-
-def _texts_of(parts: WeightedParts) -> list[str]:
-    """The texts that a query asks for."""
-    return [part.text for part, weight in parts if isinstance(part, TextQueryPart) and weight > 0]
-
-
-def check_confidence(
-    curves: Mapping[str, CalibrationCurve], parts: WeightedParts, options: SearchOptions, *, weighs: bool
-) -> None:
-    """Refuse a threshold on confidence where no calibration covers the query; evidence needs none."""
-    if options.min_confidence is None or (weighs and side_of(parts) is not None):
-        return
-    targets = (options.target,) if options.target in SIDES else SIDES
-    query_side = side_of(parts)
-    if query_side is None or not any(pair_name(query_side, side, options.pool) in curves for side in targets):
-        sentence = "no confidence is known for this: it needs one text, image or mesh, and a bundle that is "
-        raise ApiError(422, "no_calibration", f"{sentence}calibrated for it; use 'min_score' instead")
-
-
-def passes_thresholds(hit: Hit, options: SearchOptions) -> bool:
-    """Whether a hit reaches the least score and the least confidence."""
-    if options.min_score is not None and hit.score < options.min_score:
-        return False
-    least = options.min_confidence
-    return least is None or (hit.confidence is not None and hit.confidence >= least)
-
-
-CLEAR_CONFIDENCE = 0.5
-
-
-def matches_well(hits: Sequence[Hit]) -> bool:
-    """Whether anything stands out of what a meaningless query finds, and phrases in quotes are anywhere."""
-    for hit in hits[:1]:
-        sure = (hit.confidence or 0.0) >= CLEAR_CONFIDENCE
-        return sure if hit.gain is None else hit.gain >= 0 or (hit.gain > -math.inf and sure)
-    return False
-
-
-@dataclass(frozen=True)
-class SearchHits:
-    """The hits of a search, and how they were found. Times are in seconds."""
-
-    hits: list[Hit]
-    version: int  # of the collection, at least
-    encode_seconds: float
-    search_seconds: float
-    warnings: tuple[str, ...] = ()
-    basis: ConfidenceBasis | None = None  # of their confidence
-    matches_well: bool | None = None  # whether anything stands out, where the target is the item
-    next: str | None = None  # the cursor of the following page
+    def _own_vectors(self, item: Item, side: Side) -> dict[Aspect, Vector]:
+        """The vectors of one side of an item as the index has them: of views and of points by themselves."""
+        aspects: tuple[Aspect, ...] = ("shape", "points") if side == "shape" else (side,)
+        own: dict[Aspect, Vector] = {}
+        for aspect in aspects:
+            features = [one.feature for one in item.observations if one.kind == KIND_OF_ASPECT[aspect]]
+            if features:
+                own[aspect] = self._encoder.from_feature(pool_mean(np.stack(features))).vector
+        return own

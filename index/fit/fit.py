@@ -1,0 +1,211 @@
+"""Fits the weights of evidence on a collection's own items, without labels.
+
+One side of an item asks for it (see questions.py), and what is known of it meanwhile must stand out
+of the best others of every leg. The weights of all legs are fitted together by the likelihood of the right
+item among these candidates (a conditional logistic model, no weight below 0), drawn towards the weights that
+hold without any fit. A text that people asked with counts as several of those that the fit makes up.
+
+Queries whose words no item has get weights of their own: from words that only the hidden caption has, and
+from captions of items whose texts are all hidden.
+
+Half of the items judge the weights that the other half gave: that is what the recall and the confidence of a
+collection rest on. No leg falls below its prior weight: the questions are made of names and captions, which
+words answer by themselves, so they cannot tell what a leg is worth to users who say it otherwise.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Float64
+
+from index.contracts import Space
+from index.fit.questions import (
+    QuestionKind,
+    TextEncoder,
+    judged_questions,
+    meaningless_queries,
+    questions,
+    read_known_items,
+)
+from index.fit.trials import ReadSearcher, Trial, TrialMaker
+from index.fit.weights import fit_weights, teaching
+from index.search.confidence import CONFIDENCE_PRIOR, RISING, Curves, as_curves, confidence_facts, find_rivals
+from index.search.model import (
+    LEGS,
+    MEANINGLESS,
+    PLACES,
+    EvidenceModel,
+    LegQuality,
+    SideModel,
+    prior_model,
+)
+from index.search.query import Query
+from index.store.metadata import last_change, read_note, write_note
+from index.store.store import Store
+from multifold.errors import needs_extra
+from multifold.logistic import fit_logistic
+from multifold.types import Leg, Side
+
+with needs_extra("serve"):
+    from sqlalchemy import Connection
+
+FEWEST_TRIALS = 8  # of a side, for a fit
+FEWEST_JUDGED = 40  # trials from which held-out halves say how good a fit is
+NOTE = "evidence"  # of the store, with the model
+JUDGED = 5  # best candidates that a confidence is fitted on
+CURVE_SPREAD = 0.09  # how far a fit may carry what a fact adds to a confidence (std. dev.)
+TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the item answers
+UNHEARD_KINDS: frozenset[QuestionKind] = frozenset({"no texts", "other words"})
+MOST_GAINS = 0.9  # the share of queries without a meaning that are known as such
+
+EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
+HeldOut: TypeAlias = tuple[EachEvidence, Sequence[Trial]]  # by weights that other items gave
+
+
+def read_model(now: Connection, made_with: str) -> EvidenceModel | None:
+    """The model that was fitted last; None if other parts gave its scores."""
+    note = read_note(now, NOTE)
+    model = None if note is None else EvidenceModel.from_json(note)
+    return model if model is not None and model.made_with == made_with else None
+
+
+def fit_collection(
+    store: Store,
+    space: Space,
+    reading: ReadSearcher,
+    encode: TextEncoder | None,
+    most: int,
+    made_with: str,
+    alone: Callable[[], AbstractContextManager[None]] | None,
+) -> EvidenceModel:
+    """Fit the model of a collection, on so many items, and store it `alone`, if it is not closed by then."""
+    with store.moment() as now:
+        items, version = read_known_items(now, most), last_change(now)
+        judged = judged_questions(now, encode)
+    trials = TrialMaker(space, reading).trials([*questions(items, encode), *judged])
+    model = replace(fit_evidence(trials, len(items), version), made_with=made_with)
+    if encode is not None and "text" in model.sides:
+        text = model.of("text")
+        text = replace(text, meaningless=_meaningless_gain(space, reading, encode, text))
+        model = replace(model, sides={**model.sides, "text": text})
+    if alone is not None:
+        with alone(), store.writing() as connection:
+            write_note(connection, NOTE, model.to_json())
+    return model
+
+
+def _meaningless_gain(space: Space, reading: ReadSearcher, encode: TextEncoder, model: SideModel) -> float:
+    """The gain that most queries without a meaning stay below."""
+    texts, gains = meaningless_queries(), []
+    for text, vector in zip(texts, space.vectors(encode(texts)), strict=True):
+        query = Query(vector, text=text, own={"text": vector})
+        with reading() as (searcher, now):
+            hits = searcher.legs(query, now).rank(replace(model, meaningless=0.0), range(1))
+        gains += [hit.gain for hit in hits]
+    return max(MEANINGLESS, float(np.quantile(gains, MOST_GAINS))) if gains else MEANINGLESS
+
+
+def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: int) -> EvidenceModel:
+    """The models of the sides of which there are trials enough."""
+    sides = {}
+    for side, some in trials.items():
+        if len(_usual(some)) >= FEWEST_TRIALS:
+            sides[side] = _fit_side(prior_model(side), some)
+    return EvidenceModel(sides, items, version)
+
+
+def _usual(trials: Sequence[Trial]) -> Sequence[Trial]:
+    return [trial for trial in trials if trial.kind != "other words"]
+
+
+def _fit_both(prior: SideModel, trials: Sequence[Trial]) -> SideModel:
+    """The weights of all legs, and those of queries whose words no item has.
+
+    A leg of which the questions say nothing keeps its prior weight.
+    """
+    unheard = [trial for trial in trials if trial.kind in UNHEARD_KINDS and not trial.has_words]
+    weights = fit_weights(prior.weights, teaching(_usual(trials)), LEGS)
+    return SideModel(weights, wordless=fit_weights(prior.wordless, unheard, LEGS))
+
+
+def _fit_side(prior: SideModel, every: Sequence[Trial]) -> SideModel:
+    trials = _usual(every)
+    heard = [leg for leg in LEGS if any(trial.scores.values[:, PLACES[leg]].any() for trial in trials)]
+    fitted = replace(
+        _fit_both(prior, every), queries=len(trials), judgements=sum(trial.votes for trial in trials)
+    )
+    halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
+    if len(trials) < FEWEST_JUDGED or not all(halves):
+        return fitted
+
+    def held_out(legs: Sequence[Leg]) -> HeldOut:
+        """The evidence for the candidates of every trial, by the weights that the other half gave."""
+        evidence, asked = [], []
+        for half, others in (halves, halves[::-1]):
+            model = SideModel(fit_weights(prior.weights, teaching(others), legs))
+            evidence += [trial.scores.ratios(model).sum(axis=1) for trial in half]
+            asked += half
+        return evidence, asked
+
+    whole = held_out(heard)
+    quality = {
+        leg: LegQuality(
+            recall_alone=_recall(*held_out([leg]), 1),
+            recall_without=_recall(*held_out([one for one in heard if one != leg]), 1),
+        )
+        for leg in heard
+    }
+    recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
+    return replace(fitted, confidence=_held_out_confidence(prior, every), recall=recall, legs=quality)
+
+
+def _held_out_confidence(prior: SideModel, trials: Sequence[Trial]) -> Curves:
+    """The confidence of each half of the items by all weights that the other half gave."""
+    evidence, asked = [], []
+    for half in (0, 1):
+        fitted = _fit_both(prior, [t for t in trials if t.owner % 2 != half])
+        mine = [t for t in trials if t.owner % 2 == half]
+        evidence += [trial.scores.ratios(fitted).sum(axis=1) for trial in mine]
+        asked += mine
+    return fit_confidence(evidence, asked)
+
+
+def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:
+    """The share of queries with a right item among the first; ties go to the wrong ones."""
+    ranks = [
+        np.sum(values[t.candidates & ~t.right] >= values[t.right].max())
+        for values, t in zip(evidence, trials, strict=True)
+    ]
+    return round(float(np.mean(np.array(ranks) < first)), 4)
+
+
+def _counts_for_confidence(trial: Trial) -> float:
+    """How much a query says of how sure the search may be of others like it: other words only where they are
+    strange to the collection; and strange ones only where the item has a text that a reader could know.
+    """
+    strange = trial.scores.strange
+    return strange if trial.kind == "other words" else 1 - strange if trial.kind in TEXTLESS else 1.0
+
+
+def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> Curves:
+    """The logistic curves of the best candidates, right or not: of the first, and of the others."""
+    facts, right, counts = [], [], list[float]()
+    for of_trial, trial in zip(evidence, trials, strict=True):
+        scores, chosen = trial.scores, of_trial[trial.candidates]
+        rivals = find_rivals(chosen, trial.items, scores.length, scores.strange)
+        first = np.argsort(-chosen)[:JUDGED]
+        facts.append(confidence_facts(chosen, scores.coverage[trial.candidates], rivals)[first])
+        right.append(trial.right[trial.candidates][first])
+        counts += [trial.weight * _counts_for_confidence(trial)] * len(first)
+    curve = fit_logistic(
+        np.concatenate(facts),
+        np.concatenate(right),
+        np.array(counts),
+        np.ravel(CONFIDENCE_PRIOR),
+        CURVE_SPREAD,
+        RISING,
+    )
+    return as_curves(curve)

@@ -1,0 +1,80 @@
+"""The weights of the legs under which the right items are likeliest."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64
+
+from index.fit.trials import Trial
+from index.search.model import LEG_COLUMNS, NAMES, PRIOR_SPREAD, Weights
+from multifold.types import Leg
+
+STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
+QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not drown what an item says,
+LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
+
+
+def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
+    """Those that weights are fitted on. Where no caption can be hidden, names would make words count too much
+    for other queries, and hidden words too little.
+    """
+    if _hides_captions(trials):
+        return trials
+    return [trial for trial in trials if trial.kind not in ("name", "strange words")]
+
+
+def _hides_captions(trials: Sequence[Trial]) -> bool:
+    return any(trial.kind in ("caption", "some words") for trial in trials)
+
+
+def _counts(trials: Sequence[Trial]) -> Float64[np.ndarray, " t"]:
+    """How much each counts for the weights."""
+    quote = QUOTE_WEIGHT if _hides_captions(trials) else LONE_QUOTE_WEIGHT
+    return np.array([quote if trial.kind == "quote" else trial.weight for trial in trials])
+
+
+def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
+    """The weights under which the right items are likeliest, near those that hold without a fit.
+
+    Vectors and readers keep at least their prior weight; only that of words may fall.
+    """
+    heard = np.isin(NAMES, [name for leg in legs for name in LEG_COLUMNS[leg]])
+    weights = np.where(heard, prior, 0.0)
+    least = np.where(np.isin(NAMES, LEG_COLUMNS["words"]), 0.0, weights)
+    if not trials:
+        return weights
+    (values, there, right), counts = _stacked(trials), _counts(trials)
+    for _ in range(STEPS):
+        evidence = np.where(there, values @ weights, -np.inf)
+        likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))
+        of_all = likely / likely.sum(axis=1, keepdims=True)
+        of_right = np.where(right, likely, 0)
+        of_right /= of_right.sum(axis=1, keepdims=True) + TINY
+        mean = np.einsum("tn,tnw->tw", of_all, values)
+        slope = (weights - prior) / PRIOR_SPREAD**2
+        slope += counts @ (mean - np.einsum("tn,tnw->tw", of_right, values))
+        weighted = (values * (counts[:, None] * of_all)[:, :, None]).reshape(-1, len(NAMES))
+        bend = weighted.T @ values.reshape(-1, len(NAMES)) - (counts[:, None] * mean).T @ mean
+        bend += np.eye(len(NAMES)) / PRIOR_SPREAD**2
+        free = heard & ((weights > least) | (slope < 0))
+        step = np.zeros(len(NAMES))
+        step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
+        moved = np.maximum(weights - np.clip(step, -1, 1), least)
+        if np.abs(moved - weights).max(initial=0) < NEAR:
+            break
+        weights = moved
+    return weights
+
+
+def _stacked(
+    trials: Sequence[Trial],
+) -> tuple[Float32[np.ndarray, "t n w"], Bool[np.ndarray, "t n"], Bool[np.ndarray, "t n"]]:
+    """What is weighted of the candidates of all trials, which are there, and which are right."""
+    most = max(int(trial.candidates.sum()) for trial in trials)
+    values = np.zeros((len(trials), most, len(NAMES)), np.float32)
+    there, right = (np.zeros((len(trials), most), np.bool_) for _ in range(2))
+    for place, trial in enumerate(trials):
+        count = int(trial.candidates.sum())
+        values[place, :count] = trial.scores.values[trial.candidates]
+        there[place, :count], right[place, :count] = True, trial.right[trial.candidates]
+    return values, there, right

@@ -1,0 +1,57 @@
+"""What a text reader says: how near the query's meaning is to names and captions."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from index.contracts import Ids
+from index.legs.contracts import Asked, Background, Raw, Table, Thing, weighed_columns
+from index.search.engine_set import Candidates
+from index.search.standard import Values, standardise
+from index.texts.contracts import ItemTexts, TextIndex
+from multifold.types import Leg
+
+
+@dataclass(frozen=True, eq=False)
+class ReaderLeg:
+    """The index of a text reader."""
+
+    name: ClassVar[Leg] = "reader"
+    asked: Asked
+    reader: TextIndex
+
+    @property
+    def _text(self) -> str:
+        return self.asked.text or ""
+
+    def count(self) -> int:
+        """How many items have a text that the reader knows."""
+        return self.reader.count()
+
+    def candidates(self, limit: int, among: Candidates | None) -> Ids:
+        """The nearest."""
+        return self.reader.rank(self._text, limit, None if among is None else among.editions)[0]
+
+    def scores(self, editions: Ids) -> Raw:
+        """The cosine of the nearest text of each edition."""
+        return _known(self.reader.scores(self._text, editions))
+
+    def scores_of(self, things: Sequence[Thing]) -> Raw:
+        """The same of texts that are no item's."""
+        raw = np.full((len(things), 1), np.nan, np.float32)
+        there = [place for place, one in enumerate(things) if one.texts is not None]
+        texts: list[ItemTexts] = [one.texts for one in things if one.texts is not None]
+        if texts:
+            raw[there] = _known(self.reader.scores_of(self._text, texts))
+        return raw
+
+    def columns(self, raw: Raw, background: Background) -> Table:
+        """Standard scores."""
+        return weighed_columns(standardise(raw[:, 0], background), self.asked.length)
+
+
+def _known(scores: Values) -> Raw:
+    """Of a text without a known word nothing is known."""
+    return np.where(scores == 0, np.float32(np.nan), scores)[:, None]

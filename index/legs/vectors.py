@@ -1,0 +1,128 @@
+"""The vectors of one side, or of points: how near they are to the query's."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Float32
+
+from index.contracts import EngineKey, Ids
+from index.legs.contracts import Asked, Background, Raw, Table, Thing, weighed_columns
+from index.search.engine_set import Candidates, EngineQuery
+from index.search.standard import standardise
+from index.store.item_rows import edition_of
+from multifold.scores import VectorScorer, apply_signs, index_scores, similarities
+from multifold.types import Aspect, Mix, Vector
+
+SCORE, SAME = 0, 1  # columns of the scores
+EQUAL = 1e-6  # below 1, from which a cosine is that of equal vectors
+LOOKED_AT = 32  # observations nearest to a query of the same side, of which one may be the very same
+
+
+@dataclass(frozen=True, eq=False)
+class VectorLeg:
+    """One side or the points of items.
+
+    A query of the same side is compared by the cosine, so what is asked with itself is nearest to itself in
+    every geometry. Across sides the similarity is the geometry's own.
+    """
+
+    name: Aspect
+    asked: Asked
+
+    @cached_property
+    def _query(self) -> EngineQuery:
+        return self.asked.engine_query(self.name)
+
+    @property
+    def _own(self) -> Vector | None:
+        return self.asked.own.get(self.name)
+
+    def count(self) -> int:
+        """How many items have it."""
+        return self.asked.engines.choice(self.name)
+
+    def ranked(self, limit: int, among: Candidates | None) -> tuple[Ids, Float32[np.ndarray, " n"]]:
+        """The best editions with the scores of the engines, best first."""
+        asked = self.asked
+        return asked.engines.ranked(self._query, self.name, limit, asked.pool, among, exact=asked.exact)
+
+    def candidates(self, limit: int, among: Candidates | None) -> Ids:
+        """The best editions, and those of the nearest observations where like is compared with like."""
+        best = self.ranked(limit, among)[0]
+        if self._own is None or not self.asked.finds_itself:
+            return best
+        near = self.asked.engines.ranked(self._query, self.name, LOOKED_AT, "max", among)[0]
+        return np.concatenate([best, near])
+
+    def scores(self, editions: Ids) -> Raw:
+        """The similarity of each edition, and whether it has the very same observation."""
+        asked, raw = self.asked, np.zeros((len(editions), 2), np.float32)
+        if self._own is not None and asked.pool == "mean":
+            raw[:, SCORE] = self._cosines(self._own, editions)
+        else:
+            among = Candidates(editions, asked.sizes(editions))
+            raw[:, SCORE] = asked.engines.scores(self._query, self.name, asked.pool, among)
+        if self._own is not None and asked.finds_itself:
+            raw[:, SAME] = self._is_same(self._own, editions)
+            if asked.pool == "mean":  # also where vectors are short, and others nearer by the inner product
+                raw[:, SAME] = np.maximum(raw[:, SAME], raw[:, SCORE] >= 1 - EQUAL)
+        return raw
+
+    def scores_of(self, things: Sequence[Thing]) -> Raw:
+        """The similarity of what is no item."""
+        raw = np.full((len(things), 2), np.nan, np.float32)
+        every = [one.vectors.get(self.name) for one in things]
+        there = [place for place, one in enumerate(every) if one is not None]
+        if not there:
+            return raw
+        vectors = np.stack([one for one in every if one is not None])
+        raw[there, SAME] = 0.0
+        if self._own is not None:
+            cosines = _cosines(vectors, self._own)
+            raw[there, SCORE], raw[there, SAME] = cosines, cosines >= 1 - EQUAL
+            return raw
+        space, vector = self.asked.space, self.asked.vector_of(self.name)
+        raw[there, SCORE] = 0.0
+        for part, weight in vector.parts if isinstance(vector, Mix) else ((vector, 1.0),):
+            if isinstance(space, VectorScorer):
+                scores = similarities(space, part[None], vectors)
+            else:  # of a collection without an encoder
+                scores = index_scores(apply_signs(part[None], space.query_signs), vectors, space.metric)
+            raw[there, SCORE] += np.float32(weight) * scores[0]
+        return raw
+
+    def columns(self, raw: Raw, background: Background) -> Table:
+        """Standard scores."""
+        return weighed_columns(standardise(raw[:, SCORE], background), self.asked.length)
+
+    def _cosines(self, vector: Vector, editions: Ids) -> Float32[np.ndarray, " n"]:
+        cosines = np.full(len(editions), np.nan, np.float32)
+        engine = self.asked.engines.engines.get((self.name, "pooled"))
+        if engine is None:
+            return cosines
+        for rows, vectors in engine.blocks(Candidates(editions, editions).pooled(self.name)):
+            cosines[np.searchsorted(editions, edition_of(rows))] = _cosines(vectors, vector)
+        return cosines
+
+    def _is_same(self, vector: Vector, editions: Ids) -> Float32[np.ndarray, " n"]:
+        """Which editions have an observation, or all of them as one, that is the query itself."""
+        same = np.zeros(len(editions), np.float32)
+        keys: tuple[EngineKey, ...] = ((self.name, "pooled"), (self.name, "observation"))
+        for key in keys:
+            engine = self.asked.engines.engines.get(key)
+            if engine is None or not engine.count():
+                continue
+            rows = np.sort(self._query.search(engine, min(LOOKED_AT, engine.count()))[1])
+            for found, vectors in engine.blocks(rows):
+                equal = edition_of(found[_cosines(vectors, vector) >= 1 - EQUAL])
+                same[np.isin(editions, equal)] = 1.0
+        return same
+
+
+def _cosines(vectors: Float32[np.ndarray, "n d"], vector: Vector) -> Float32[np.ndarray, " n"]:
+    wide, asked = vectors.astype(np.float64), vector.astype(np.float64)
+    lengths = np.sqrt(np.einsum("nd,nd->n", wide, wide) * float(asked @ asked))
+    cosines: Float32[np.ndarray, " n"] = (wide @ asked / np.maximum(lengths, 1e-30)).astype(np.float32)
+    return cosines

@@ -1,0 +1,59 @@
+"""The words of a query, in the names, paths, payloads and captions of items."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from index.contracts import Ids
+from index.legs.contracts import Asked, Background, Raw, Table, Thing
+from index.search.engine_set import Candidates
+from index.texts.contracts import ItemTexts
+from multifold.types import Leg
+
+SCORE, COVERAGE = 0, 1  # columns of the scores; the coverage is the share of a query's rarity
+NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
+
+
+@dataclass(frozen=True, eq=False)
+class WordLeg:
+    """The index of words."""
+
+    name: ClassVar[Leg] = "words"
+    asked: Asked
+
+    @property
+    def _text(self) -> str:
+        return self.asked.text or ""
+
+    def count(self) -> int:
+        """How many items have texts: a name at least."""
+        return self.asked.words.count()
+
+    def candidates(self, limit: int, among: Candidates | None) -> Ids:
+        """About the best; every item that has any of the words, where each row is asked for."""
+        words, allowed = self.asked.words, None if among is None else among.editions
+        if self.asked.exact:
+            return words.rank(self._text, limit, allowed)[0]
+        return words.near(self._text, limit, allowed)
+
+    def scores(self, editions: Ids) -> Raw:
+        """What their words say, and how much of the query they have."""
+        return np.stack(self.asked.words.weigh(self._text, editions), axis=1)
+
+    def scores_of(self, things: Sequence[Thing]) -> Raw:
+        """The same of texts that are no item's."""
+        raw = np.full((len(things), 2), np.nan, np.float32)
+        there = [place for place, one in enumerate(things) if one.texts is not None]
+        texts: list[ItemTexts] = [one.texts for one in things if one.texts is not None]
+        if texts:
+            raw[there] = np.stack(self.asked.words.weigh_texts(self._text, texts), axis=1)
+        return raw
+
+    def columns(self, raw: Raw, background: Background) -> Table:  # noqa: ARG002 (words have a scale of their own)
+        """The score; what all words say where an item has nearly all; what counts in short queries."""
+        scores = np.nan_to_num(raw[:, SCORE])
+        full = np.clip((np.nan_to_num(raw[:, COVERAGE]) - NEARLY_ALL) / (1 - NEARLY_ALL), 0, 1)
+        every = np.float32(self.asked.words.most(self._text)) * full
+        return np.stack([scores, every, scores * np.float32(1 - self.asked.length)], axis=1)

@@ -1,0 +1,97 @@
+"""How sure a search is of its hits: logistic curves over what the evidence for an item has to say.
+
+A confidence is the chance that this item is what was meant. It rests on how far the evidence stands out of
+that for all other items, on the lead over the next one, and on how much of the query was understood.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from jaxtyping import Float64
+
+Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
+Curves: TypeAlias = tuple[tuple[float, ...], ...]  # what each fact adds to the log odds, by kind of hit
+
+WHOLE = 0.999  # of the rarity of a query's words: all of them
+GAIN_LIMIT, LEAD_LIMIT, ODDS_LIMIT, TINY = 10.0, 6.0, 8.0, 1e-9  # nats
+FACTS = ("gain", "odds", "lead", "whole", "peers", "length", "constant")
+RISING_FACTS = ("odds", "lead", "whole")  # of which more never makes less sure
+# Before anything is fitted. The first hit has rows of its own, and so have pictures that ask, and queries
+# whose words no item has: nothing but pictures and readers answers these.
+CONFIDENCE_PRIOR: Curves = (
+    (-0.37, 1.10, 0.08, 0.80, -0.04, 0.90, 0.13),  # the first
+    (-0.55, 0.84, 0.04, 0.50, -0.30, 1.94, -0.67),  # of a strange query
+    (0.13, 0.74, 3.78, 0.50, -0.30, 0.00, 1.56),  # of a picture
+    (-0.10, 0.91, 0.01, 1.33, -0.12, 0.70, -0.30),  # another
+    (-0.16, 0.94, 0.00, 0.50, -0.30, 0.16, 0.23),  # of a strange query
+    (-0.43, 0.62, 3.41, 0.50, -0.30, 0.00, 0.86),  # of a picture
+)
+RISING = np.tile(np.isin(FACTS, RISING_FACTS), len(CONFIDENCE_PRIOR))
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """What the evidence for an item is compared with: that of the first two, and of all items together."""
+
+    items: int
+    best: float
+    second: float
+    everything: float
+    length: float  # of the query; 0: it is a picture
+    strange: float  # how strange the query is, from 0 to 1
+
+    @property
+    def gain(self) -> float:
+        """Nats by which all evidence goes beyond what so many items have by chance."""
+        return self.everything - float(np.log(max(self.items, 1)))
+
+
+def find_rivals(evidence: Evidence, items: int, length: float, strange: float) -> Rivals:
+    """Those of candidates among so many items; the evidence of the other items is nothing."""
+    second, best = np.sort(np.append(evidence, [0.0, 0.0]) if len(evidence) < 2 else evidence)[-2:]
+    rest = np.log(max(items - len(evidence), 1))
+    everything = np.logaddexp.reduce(np.append(evidence, rest))
+    return Rivals(items, float(best), float(second), float(everything), length, strange)
+
+
+def confidence_facts(
+    evidence: Evidence, coverage: Float64[np.ndarray, " n"], rivals: Rivals
+) -> Float64[np.ndarray, "n f"]:
+    """What a confidence rests on, of each item: `FACTS`, in the columns of the row that holds; else 0."""
+    whole = coverage > WHOLE
+    likely = np.clip(evidence - rivals.everything, -ODDS_LIMIT, -TINY)
+    odds = np.clip(likely - np.log(-np.expm1(likely)), -ODDS_LIMIT, ODDS_LIMIT)
+    first = evidence >= rivals.best
+    lead = np.where(first, rivals.best - rivals.second, evidence - rivals.best)
+    facts = np.stack(
+        [
+            np.full(len(evidence), min(rivals.gain, GAIN_LIMIT)),
+            odds,
+            np.clip(lead, -LEAD_LIMIT, LEAD_LIMIT),
+            whole,
+            whole * np.log(max(1, int(whole.sum()))),
+            np.full(len(evidence), rivals.length),
+            np.ones(len(evidence)),
+        ],
+        axis=1,
+    )
+    text = float(rivals.length > 0)
+    shares = (text * (1 - rivals.strange), text * rivals.strange, 1 - text)
+    rows = [part * share for part in (first, ~first) for share in shares]
+    return np.concatenate([facts * row[:, None] for row in rows], axis=1)
+
+
+def confidences(
+    curves: Curves, evidence: Evidence, coverage: Float64[np.ndarray, " n"], rivals: Rivals
+) -> Evidence:
+    """The confidence of each item."""
+    facts = confidence_facts(evidence, coverage, rivals)
+    chances: Evidence = 1 / (1 + np.exp(-(facts @ np.ravel(curves))))
+    return chances
+
+
+def as_curves(numbers: Sequence[float] | Float64[np.ndarray, " f"]) -> Curves:
+    """Curves of their numbers in one row."""
+    return tuple(map(tuple, np.reshape(numbers, np.shape(CONFIDENCE_PRIOR)).tolist()))

@@ -1,0 +1,294 @@
+"""The ranking by evidence: what every leg of a search says of an item, added up.
+
+For each leg the evidence is a log-likelihood ratio in nats: how much likelier its score is for the item that
+is meant than for another one of this collection. A leg that an item lacks says 0, which is also what it says
+of others on average. The weights of the legs are fitted together (see index/fit), so what two legs both know
+is not counted twice. An item that has the very thing that asks is what is meant.
+
+The best of each leg are the candidates. All of them are scored exactly on all legs, beside a background of
+fixed items, by which scores are standardised. Deeper pages come from a wider ring of candidates that follows
+behind the former ones, so pages continue one another. A search of one leg alone is ranked by its scores.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64
+
+from index.contracts import Ids
+from index.engines.exact_engine import sort_unique
+from index.legs.contracts import Asked, Raw, SearchLeg
+from index.legs.examples import ExampleScorer
+from index.legs.table import make_legs
+from index.legs.vectors import SAME, SCORE
+from index.legs.words import COVERAGE
+from index.search.confidence import Evidence, Rivals, confidences, find_rivals
+from index.search.engine_set import Candidates
+from index.search.model import LEGS, NAMES, PLACES, SideModel, strangeness
+from index.texts.analysis import asks_phrase
+from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, Aspect, Leg, Side
+
+RING = 128  # candidates that each leg gives at first
+WIDER = 4  # how much wider each further ring is
+BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
+SAME_NATS = 8.0  # of the very thing that asks; less than a verdict
+
+Ratios = Float64[np.ndarray, "n l"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What the legs say of some editions, which rise; the background is among them."""
+
+    editions: Ids
+    raw: Mapping[Leg, Raw]
+    values: Float32[np.ndarray, "n w"]  # what is weighted; 0 where a leg is missing
+    background: Bool[np.ndarray, " n"]
+    length: float  # of the query
+    heard: float = 1.0  # the largest share of its rarity that an item has
+
+    @property
+    def strange(self) -> float:
+        """How strange the query is to these items."""
+        return strangeness(self.heard, int(self.background.sum()))
+
+    @property
+    def coverage(self) -> Float64[np.ndarray, " n"]:
+        """The share of the query's rarity that each has."""
+        if "words" not in self.raw:
+            return np.zeros(len(self.editions))
+        coverage: Float64[np.ndarray, " n"] = np.nan_to_num(self.raw["words"][:, COVERAGE]).astype(np.float64)
+        return coverage
+
+    @property
+    def present(self) -> Bool[np.ndarray, "n l"]:
+        """Which legs each has. A name says nothing against an item that has no caption."""
+        missing = np.zeros(len(self.editions), np.bool_)
+        there = {leg: ~np.isnan(raw[:, SCORE]) for leg, raw in self.raw.items()}
+        if "words" in there and "text" in there:
+            there["words"] = there["words"] & there["text"]
+        return np.stack([there.get(leg, missing) for leg in LEGS], axis=1)
+
+    @property
+    def same(self) -> Float64[np.ndarray, " n"]:
+        """Which editions have the very thing that asks."""
+        flags = [np.nan_to_num(raw[:, SAME]) for leg, raw in self.raw.items() if leg in ASPECTS]
+        same: Float64[np.ndarray, " n"] = np.max([np.zeros(len(self.editions)), *flags], axis=0)
+        return same
+
+    def ratios(self, model: SideModel) -> Ratios:
+        """The log-likelihood ratio of each leg for each edition."""
+        weights, present = model.weights_for(self.strange), self.present
+        ratios = np.stack([self.values[:, PLACES[leg]] @ weights[PLACES[leg]] for leg in LEGS], axis=1)
+        others = np.flatnonzero(self.background)
+        if len(others):  # the best of them may be what is meant, which is no background
+            others = np.delete(others, ratios[others].sum(axis=1).argmax())
+        known = present[others]
+        # the background gains nothing; one more, that scores nothing, stands for those who are not in the
+        # sample
+        level = np.log(((np.exp(ratios[others]) * known).sum(axis=0) + 1) / (known.sum(axis=0) + 1))
+        ratios -= np.where(present, level, 0.0)
+        for place, leg in enumerate(ASPECTS):
+            if leg in self.raw:
+                ratios[:, place] += SAME_NATS * np.nan_to_num(self.raw[leg][:, SAME])
+        return ratios
+
+
+@dataclass(frozen=True)
+class RankedItem:
+    """An edition in a ranking."""
+
+    edition: int
+    side: Side  # that is shown: of its pictures the one that says most, its captions if it has none
+    score: float  # of the side that is shown; the evidence, where items are ranked as a whole
+    evidence: float
+    confidence: float
+    legs: Mapping[Leg, float]  # what each leg adds to the evidence
+    # Of all items together: how far their evidence goes beyond that for a meaningless query. -inf: none has a
+    # phrase that the query quotes.
+    gain: float
+
+
+@dataclass(frozen=True, eq=False)
+class Ring:
+    """Candidates of one ring, best first."""
+
+    editions: Ids
+    ratios: Ratios
+    present: Bool[np.ndarray, "n l"]
+    coverage: Float64[np.ndarray, " n"]
+    evidence: Evidence
+    sides: Mapping[Leg, Float32[np.ndarray, " n"]]  # the score of each side; NaN where it is missing
+    learned: Evidence  # what examples add to the evidence
+    judged: Bool[np.ndarray, " n"]  # which are examples
+
+    @classmethod
+    def of(
+        cls, scores: Scores, rows: Ids, model: SideModel, examples: ExampleScorer | None, leg: Leg | None
+    ) -> "Ring":
+        """These rows, best first; ties go to the smaller edition. One leg orders them by its scores."""
+        ratios, learned = scores.ratios(model)[rows], np.zeros(len(rows))
+        editions = scores.editions[rows]
+        judged = np.zeros(len(rows), np.bool_)
+        if examples is not None:
+            learned = examples.evidence(scores.editions, scores.background)[rows]
+            judged = examples.judged(editions)
+        evidence = ratios.sum(axis=1) + learned
+        if leg is None:
+            order = np.lexsort((editions, -evidence))
+        else:
+            order = np.lexsort((editions, -np.nan_to_num(scores.raw[leg][rows, SCORE]), -scores.same[rows]))
+        return cls(
+            editions[order],
+            ratios[order],
+            scores.present[rows][order],
+            scores.coverage[rows][order],
+            evidence[order],
+            {side: raw[rows, SCORE][order] for side, raw in scores.raw.items()},
+            learned[order],
+            judged[order],
+        )
+
+    def rivals(self, items: int, scores: Scores) -> Rivals:
+        """What the items of this ring are compared with; examples are left out."""
+        others = ~self.judged
+        rest = items - int(self.judged.sum())
+        return find_rivals(self.evidence[others], rest, scores.length, scores.strange)
+
+    def item(
+        self, place: int, shown: Sequence[Aspect], confidence: float, gain: float, *, as_whole: bool
+    ) -> RankedItem:
+        """What stands at a place."""
+        ratios = self.ratios[place]
+        legs = {leg: float(ratios[k]) for k, leg in enumerate(LEGS) if ratios[k]}
+        if learned := float(self.learned[place]):
+            legs["examples"] = learned
+        best = max(shown, key=lambda leg: self._shows(place, leg))
+        return RankedItem(
+            int(self.editions[place]),
+            SIDE_OF[KIND_OF_ASPECT[best]],
+            float(self.evidence[place] if as_whole else self.sides[best][place]),
+            float(self.evidence[place]),
+            confidence,
+            legs,
+            gain,
+        )
+
+    def _shows(self, place: int, leg: Aspect) -> float:
+        column = LEGS.index(leg)
+        if not self.present[place, column]:
+            return -np.inf
+        return float(self.ratios[place, column]) - (BEHIND_PICTURES if leg == "text" else 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class AskedLegs:
+    """The legs of one query, and the background of the collection."""
+
+    asked: Asked
+    background: Ids  # editions, rising
+    names: tuple[Leg, ...] = LEGS  # that are asked
+    shown: tuple[Aspect, ...] = ASPECTS  # of which an item has to have one
+    as_whole: bool = True  # whether items are scored by their evidence, or by the side that is shown
+
+    def legs(self, model: SideModel | None = None) -> list[SearchLeg]:
+        """The legs that are asked: with a model, those that weigh anything."""
+        names = self.names if model is None else model.heard(self.names)
+        return make_legs(self.asked, names or self.names)
+
+    @property
+    def size(self) -> int:
+        """How many items there are to find, about."""
+        return max((leg.count() for leg in make_legs(self.asked, self.shown)), default=0)
+
+    def scores(self, editions: Ids, legs: Sequence[SearchLeg]) -> Scores:
+        """What some legs say of these editions and of the background, and which sides these have."""
+        every = sort_unique(np.concatenate([editions, self.background]))
+        asked = {leg.name for leg in legs}
+        others = make_legs(self.asked, [name for name in self.shown if name not in asked])
+        raw = {leg.name: leg.scores(every) for leg in [*legs, *others]}
+        return self.weighed(every, raw, np.isin(every, self.background), legs)
+
+    def weighed(
+        self,
+        editions: Ids,
+        raw: Mapping[Leg, Raw],
+        background: Bool[np.ndarray, " n"],
+        legs: Sequence[SearchLeg],
+    ) -> Scores:
+        """The scores of some editions as they are weighted."""
+        values = np.zeros((len(editions), len(NAMES)), np.float32)
+        for leg in legs:
+            if leg.name in raw:
+                values[:, PLACES[leg.name]] = leg.columns(raw[leg.name], background)
+        scores = Scores(editions, raw, values, background, self.asked.length)
+        return replace(scores, heard=float(scores.coverage.max(initial=0))) if "words" in raw else scores
+
+    def candidates(
+        self,
+        reach: int,
+        among: Candidates | None,
+        legs: Sequence[SearchLeg],
+        examples: ExampleScorer | None = None,
+    ) -> Ids:
+        """The best editions of every leg, rising."""
+        best = [leg.candidates(reach, among) for leg in legs]
+        if examples is not None:
+            best.append(examples.candidates(reach, among))
+        return sort_unique(np.concatenate([np.empty(0, np.int64), *best]))
+
+    def rank(
+        self,
+        model: SideModel,
+        page: range,
+        among: Candidates | None = None,
+        examples: ExampleScorer | None = None,
+    ) -> list[RankedItem]:
+        """The items at these places of the ranking, best first; examples add to the evidence."""
+        legs = [leg for leg in self.legs(model) if leg.count()]
+        alone = legs[0].name if len(legs) == 1 and examples is None else None
+        items = self.size if among is None else min(self.size, len(among))
+        found: list[RankedItem] = []
+        ranked: Ids = np.empty(0, np.int64)  # also those that are not shown
+        place, least, gain = 0, 1.0, 0.0
+        reach = RING
+        rivals: Rivals | None = None
+        heard: float | None = None
+        while place < page.stop:
+            new = np.setdiff1d(self.candidates(reach, among, legs, examples), ranked)
+            if not len(new):
+                break
+            ranked, reach = np.union1d(ranked, new), reach * WIDER
+            scores = self.scores(new, legs)
+            heard = (
+                scores.heard if heard is None else heard
+            )  # further rings change nothing that was said before
+            scores = replace(scores, heard=heard)
+            rows = np.searchsorted(scores.editions, new)
+            rows = rows[scores.present[rows][:, [LEGS.index(one) for one in self.shown]].any(axis=1)]
+            if not len(rows):
+                continue
+            ring = Ring.of(scores, rows, model, examples, alone)
+            if rivals is None:
+                rivals = ring.rivals(items, scores)
+                gain = rivals.gain - model.least_gain(scores.strange)
+                if self._lacks_phrase(among):
+                    gain = -np.inf
+            chances = confidences(model.confidence, ring.evidence, ring.coverage, rivals)
+            chances = np.minimum(np.minimum.accumulate(chances), least)
+            chosen = range(max(page.start - place, 0), min(page.stop - place, len(rows)))
+            found += [
+                ring.item(one, self.shown, float(chances[one]), gain, as_whole=self.as_whole)
+                for one in chosen
+            ]
+            place, least = place + len(rows), float(chances[-1])
+        return found
+
+    def _lacks_phrase(self, among: Candidates | None) -> bool:
+        """Whether the query has a phrase in quotes that no item has which may be found."""
+        text = self.asked.text
+        if text is None or "words" not in self.names or not asks_phrase(text):
+            return False
+        allowed = None if among is None else among.editions
+        return not len(self.asked.words.rank(text, 1, allowed)[0])

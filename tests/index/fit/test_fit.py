@@ -1,0 +1,100 @@
+"""Weights are learned from the items themselves; a stored model belongs to what gave its scores."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from index.collection import Collection, CollectionError
+from index.fit import fit
+from index.fit.trials import Trial
+from index.search.model import LEGS, NAMES, PLACES, RULES, EvidenceModel, SideModel, prior_model
+from multifold.bundle.text_reader import open_text_reader
+from multifold.types import Side
+from tests import reading
+from tests.index.coloured import SPACE, coloured, find, without
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Iterator[Collection]:
+    with Collection.open(tmp_path / "things", SPACE) as opened:
+        yield opened
+
+
+def test_no_leg_falls_below_its_prior_weight_and_the_fit_repeats(collection: Collection) -> None:
+    """Also where views know nothing: the questions cannot tell what they are worth to others."""
+    collection.upsert(coloured(views=50.0))
+    assert collection.evidence() is None
+    model, again = collection.fit_evidence(), collection.fit_evidence()
+    stored = collection.evidence()
+    assert stored is not None
+    assert model.to_json() == again.to_json() == stored.to_json()
+    assert set(model.sides) == {"text", "image", "shape"}  # a view asks as a picture
+    words = np.isin(np.arange(len(NAMES)), np.arange(len(NAMES))[PLACES["words"]])
+    for side, fitted in model.sides.items():
+        prior = prior_model(side)
+        for weights, least in ((fitted.weights, prior.weights), (fitted.wordless, prior.wordless)):
+            assert (weights >= np.where(words, 0.0, least)).all()
+
+
+def test_a_leg_that_no_question_hears_keeps_its_prior_weight(collection: Collection) -> None:
+    collection.upsert([without(item, "view") for item in coloured()])
+    fitted, prior = collection.fit_evidence().of("text"), prior_model("text")
+    unheard: tuple[slice, ...] = tuple(
+        PLACES[leg] for leg in LEGS if leg in ("image", "shape", "points", "reader")
+    )
+    for place in unheard:
+        assert fitted.weights[place].tolist() == prior.weights[place].tolist()
+        assert fitted.wordless[place].tolist() == prior.wordless[place].tolist()
+
+
+def test_a_model_belongs_to_its_reader_and_its_space(tmp_path: Path, database: str | None) -> None:
+    with Collection.open(tmp_path / "things", SPACE, database=database) as collection:
+        collection.upsert(coloured())
+        collection.fit_evidence()
+        assert collection.evidence() is not None
+    reader = open_text_reader(reading.write_table_reader(tmp_path / "reader"))
+    with Collection.open(tmp_path / "things", SPACE, database=database, reader=reader) as collection:
+        assert collection.evidence() is None
+
+
+def test_a_model_of_other_rules_is_none() -> None:
+    note = EvidenceModel({"text": SideModel(prior_model("text").weights)}).to_json()
+    assert EvidenceModel.from_json(note) is not None
+    assert EvidenceModel.from_json(note.replace(f'"rules": {RULES}', '"rules": 0')) is None
+
+
+def test_too_few_items_leave_what_holds_without_a_fit(collection: Collection) -> None:
+    collection.upsert(coloured()[:2])
+    assert collection.fit_evidence().sides == {}
+
+
+def test_confidence_is_about_right(collection: Collection) -> None:
+    items = coloured(views=2.0)
+    collection.upsert(items)
+    model, chances, right = collection.fit_evidence(), [], []
+    for item in items:
+        vector = SPACE.vectors(item.observations[3].feature[None])[0]
+        hit = find(collection, vector, model=model, limit=1)[0]
+        chances.append(hit.confidence or 0.0)
+        right.append(hit.id == item.id)
+    assert np.mean(chances) == pytest.approx(np.mean(right), abs=0.35)
+
+
+def test_a_fit_that_ends_after_its_collection_was_closed_stores_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fit_evidence = fit.fit_evidence
+    with Collection.open(tmp_path, SPACE) as collection:
+        collection.upsert(coloured()[:20])
+
+        def close_and_fit(trials: Mapping[Side, Sequence[Trial]], items: int, version: int) -> EvidenceModel:
+            collection.close()
+            return fit_evidence(trials, items, version)
+
+        monkeypatch.setattr(fit, "fit_evidence", close_and_fit)
+        with pytest.raises(CollectionError, match="closed"):
+            collection.fit_evidence()
+    with Collection.open(tmp_path, SPACE) as collection:
+        assert collection.evidence() is None

@@ -1,0 +1,66 @@
+"""What a confidence rests on."""
+
+import numpy as np
+import pytest
+
+from index.search.confidence import (
+    CONFIDENCE_PRIOR,
+    FACTS,
+    GAIN_LIMIT,
+    LEAD_LIMIT,
+    RISING_FACTS,
+    as_curves,
+    confidence_facts,
+    confidences,
+    find_rivals,
+)
+
+EVIDENCE = np.array([5.0, 3.0, 1.0])
+COVERAGE = np.array([1.0, 0.5, 0.0])
+
+
+def test_facts_are_what_plain_arithmetic_says() -> None:
+    rivals = find_rivals(EVIDENCE, 100, 0.5, 0.0)
+    everything = np.log(np.exp(EVIDENCE).sum() + 97)
+    rows = confidence_facts(EVIDENCE, COVERAGE, rivals).reshape(3, *np.shape(CONFIDENCE_PRIOR))
+    for place, (row, lead) in enumerate(((0, 2.0), (3, -2.0), (3, -4.0))):
+        share = np.exp(EVIDENCE[place] - everything)
+        gain = min(everything - np.log(100), GAIN_LIMIT)
+        whole = float(place == 0)
+        wanted = [
+            gain,
+            np.log(share / (1 - share)),
+            max(lead, -LEAD_LIMIT),
+            whole,
+            0.0,
+            0.5,
+            1.0,
+        ]
+        assert rows[place, row] == pytest.approx(wanted), FACTS
+        assert not np.delete(rows[place], row, axis=0).any()
+
+
+def test_a_strange_query_and_a_picture_have_a_confidence_of_their_own() -> None:
+    nothing = np.zeros(3)
+    kinds = [
+        find_rivals(EVIDENCE, 100, length, strange)
+        for length, strange in ((0.5, 0.0), (0.5, 1.0), (0.0, 0.0))
+    ]
+    filled = [
+        confidence_facts(EVIDENCE, nothing, one).reshape(3, *np.shape(CONFIDENCE_PRIOR)) for one in kinds
+    ]
+    rows = [np.abs(one).sum(axis=2).argmax(axis=1).tolist() for one in filled]
+    assert rows == [[0, 3, 3], [1, 4, 4], [2, 5, 5]]
+    half = confidence_facts(EVIDENCE, nothing, find_rivals(EVIDENCE, 100, 0.5, 0.5))
+    assert half.reshape(filled[0].shape) == pytest.approx((filled[0] + filled[1]) / 2)
+
+
+def test_more_evidence_for_an_item_makes_surer_of_it() -> None:
+    curves = np.array(CONFIDENCE_PRIOR)
+    assert (curves[:, np.isin(FACTS, RISING_FACTS)] >= 0).all()
+    curves[:, FACTS.index("gain")] = 0.0  # of the whole answer
+    chances = [
+        confidences(as_curves(curves.ravel()), evidence, np.zeros(3), find_rivals(evidence, 100, 0.5, 0.0))[0]
+        for evidence in (np.array([most, 1.0, 0.5]) for most in np.linspace(1.5, 9, 20))
+    ]
+    assert chances == sorted(chances)

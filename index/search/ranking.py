@@ -32,6 +32,7 @@ from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, Aspect, Leg, Side
 RING = 128  # candidates that each leg gives at first
 WIDER = 4  # how much wider each further ring is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
+FEW = 16  # items with the most words of a query, by which it is known how much of it is heard
 SAME_NATS = 8.0  # of the very thing that asks; less than a verdict
 
 Ratios = Float64[np.ndarray, "n l"]
@@ -255,8 +256,9 @@ class AskedLegs:
         reach = RING
         rivals: Rivals | None = None
         heard: float | None = None
+        leading = self._leading(legs, among)
         while place < page.stop:
-            new = np.setdiff1d(self.candidates(reach, among, legs, examples), ranked)
+            new = np.setdiff1d(self.candidates(reach, among, leading, examples), ranked)
             if not len(new):
                 break
             ranked, reach = np.union1d(ranked, new), reach * WIDER
@@ -284,6 +286,16 @@ class AskedLegs:
             ]
             place, least = place + len(rows), float(chances[-1])
         return found
+
+    def _leading(self, legs: Sequence[SearchLeg], among: Candidates | None) -> Sequence[SearchLeg]:
+        """The legs that give candidates: a reader, which looks at all texts, only where words are unheard."""
+        words = next((leg for leg in legs if leg.name == "words"), None)
+        others = [leg for leg in legs if leg.name != "reader"]
+        if words is None or len(others) == len(legs):
+            return legs
+        best = np.sort(words.candidates(FEW, among)[:FEW])
+        heard = float(words.scores(best)[:, COVERAGE].max(initial=0))
+        return legs if strangeness(heard, len(self.background)) else others
 
     def _lacks_phrase(self, among: Candidates | None) -> bool:
         """Whether the query has a phrase in quotes that no item has which may be found."""

@@ -65,7 +65,7 @@ def licences() -> dict[str, str]:
     listed = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)  # noqa: S603
     found: dict[str, str] = {}
     for package in listed:
-        names = package["License"].split("; ")
+        names = package["License"].partition("\n")[0].split("; ")  # some state the whole text
         found[canonicalize_name(package["Name"])] = ", ".join(SPDX.get(name, name) for name in names)
     return {**found, **NOT_IN_METADATA}
 

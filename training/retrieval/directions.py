@@ -40,7 +40,7 @@ POOLS: Mapping[str, tuple[Pooling, ...]] = {
 }
 BY_ALL = "text_to_shape_by_all"  # views and points added up
 POINT_DIRECTIONS = ("text_to_points", BY_ALL)
-VIEW_SHARE, POINT_SHARE = 2.0, 1.0  # of standard scores, as a service weighs them before a fit
+VIEW_SHARE, POINT_SHARE = 2.0, 1.0  # of standard scores
 # What training watches and a bundle reports.
 STANDARD: tuple[Key, ...] = (("text_to_shape", "mean"), ("shape_to_text", "each"), ("text_to_image", "each"))
 

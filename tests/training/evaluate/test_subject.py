@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import trimesh
 
-from index.search.model import PRIOR
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.cli import main
@@ -98,9 +97,3 @@ def test_a_shape_asks_as_in_a_service(observed: HeldOutFeatures) -> None:
         pooled = pool_side([*seen, points], "shape")
         assert pooled is not None
         np.testing.assert_allclose(whole.features[place], pooled, atol=1e-6)
-
-
-def test_views_and_points_are_added_up_as_before_a_fit() -> None:
-    weights = PRIOR["text"]
-    assert weights["shape"] / weights["points"] == directions.VIEW_SHARE / directions.POINT_SHARE
-    assert weights["shape long"] / weights["points long"] == directions.VIEW_SHARE / directions.POINT_SHARE

@@ -48,7 +48,8 @@ def test_every_module_imports_or_names_its_extra(python: Path, tmp_path: Path) -
         f"for name in {modules}:\n"
         "    try: importlib.import_module(name)\n"
         "    except MissingExtraError as error:\n"
-        "        assert any(extra in str(error) for extra in (\"'cpu'\", \"'render'\", \"'mcp'\")), error\n"
+        "        extras = (\"'cpu'\", \"'render'\", \"'mcp'\", \"'serve'\")\n"
+        "        assert any(extra in str(error) for extra in extras), error\n"
     )
     subprocess.run([str(python), "-c", code], cwd=tmp_path, check=True)
 

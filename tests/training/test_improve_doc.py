@@ -66,7 +66,7 @@ def test_it_leads_from_a_folder_to_ones_own_encoder(
             assert len(list(client.judgements())) == 2 * len(COLOURS) * len(SIZES) * len(SHAPES) * len(WAYS)
             assert client.info()["bundle"]["vector_id"] == load(Path("bundles/second")).vector_id
             assert client.search(text="the red one").hits
-    assert "It takes the old one's place" in capsys.readouterr().out
+    assert "It replaces the old encoder" in capsys.readouterr().out
 
 
 def users(client: Client) -> None:

@@ -178,17 +178,6 @@ class WordIndex:
             for mask in asked.score(editions).masks.tolist()
         ]
 
-    def having_all(self, words: Sequence[str], most: int) -> list[int]:
-        """The first editions that have the stems of all of these words."""
-        numbers = list(map(self._vocabulary.get, dict.fromkeys(self._analyzer.terms(words))))
-        found = [np.empty(0, np.int64)]
-        for part in self._segments.now if numbers else ():
-            first, *others = sorted(map(part.holders_of, numbers), key=len)
-            for other in others:
-                first = first[np.isin(first, other, assume_unique=True)]
-            found.append(part.editions[first[part.alive[first]]])
-        return list(map(int, np.sort(np.concatenate(found))[:most]))
-
     def count(self) -> int:
         """How many items there are."""
         return self._segments.count()

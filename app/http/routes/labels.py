@@ -41,7 +41,6 @@ router = APIRouter(tags=["labels"])
 @router.post("/rerank", responses=body_errors(404))
 async def rerank(service: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
     """Put candidates in the order of their evidence for a query: items, texts, images and meshes."""
-    service = service
     check_many(len(body.candidates), "candidates", service.settings.max_batch)
     parts = read_parts(body, service.settings.max_text)
     named = [read_part(one, "item", service.settings.max_text) for one in body.candidates]
@@ -76,7 +75,6 @@ async def rerank(service: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
 @router.post("/classify", responses=body_errors(404))
 async def classify(service: CollectionDep, body: ClassifyBody) -> wire.ClassifyAnswer:
     """Which of some labels an item, a text, an image or a mesh is, or none of them."""
-    service = service
     part = read_part(body, "item", service.settings.max_text)
     labels = await _labels(service, body)
     encoded = await _encode(service, part)
@@ -104,7 +102,6 @@ async def classify(service: CollectionDep, body: ClassifyBody) -> wire.ClassifyA
 @router.post("/items/tags:propose", responses=body_errors(404))
 async def propose_tags(service: CollectionDep, body: TagProposalBody) -> wire.TagProposalAnswer:
     """Tags that items may have, each with its confidence. Nothing is written."""
-    service = service
     labels = await _labels(service, body, body.words)
     where = parse_filter(body.filter) if body.filter else None
     version = service.collection.version
@@ -153,7 +150,7 @@ async def remove_tags(service: CollectionDep, body: TagRemoveBody) -> wire.TagCh
 
 async def _labels(service: CollectionService, body: VocabularyBody, words: int | None = None) -> list[Label]:
     """The labels that a body names, each once."""
-    service, templates = service, body.templates or PROMPTS
+    templates = body.templates or PROMPTS
     named: Iterable[str | LabelBody] = body.labels or []
     if body.labels is None and words is not None:
         named = await service.run(lambda: labelling.common_words(service, words))

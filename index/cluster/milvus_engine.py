@@ -121,10 +121,11 @@ class MilvusEngine:
         if self._attached() is None:
             return _nothing(len(queries), limit)
         allowed = None if allowed is None else sort_unique(allowed)
-        few = allowed is not None and len(allowed) <= FEW
+        reach = self._candidate_count(limit)
+        few = self.count() <= WIDER * reach if allowed is None else len(allowed) <= FEW
         if few or (exact and not self._compares_all()):
             return self._scanned(queries, limit, allowed)
-        asked, reach = self._filter(allowed), self._candidate_count(limit)
+        asked = self._filter(allowed)
         if exact and self._index != FLAT:
             parts = (f"{PART} == {part}" for part in range(PARTS))
             return self._reach(
@@ -359,10 +360,13 @@ class MilvusEngine:
             yield self._block(self._rows(_among(ids[start : start + self._page]), ["row", "vector"]))
 
     def _pages(self, fields: list[str], size: int) -> Iterator[list[MilvusRow]]:
-        last = NO_ROW
-        while rows := self._rows(f"row > {last}", fields, limit=size):
-            yield rows
-            last = rows[-1]["row"]
+        last, count = NO_ROW, size
+        while count == size:
+            rows = self._rows(f"row > {last}", fields, limit=size)
+            count = len(rows)
+            if rows:
+                yield rows
+                last = rows[-1]["row"]
 
     def _rows(self, filter: str, fields: list[str], **how: int) -> list[MilvusRow]:  # noqa: A002
         if self._attached() is None:

@@ -27,7 +27,7 @@ LONGEST = (
     "tests/drills/test_one_machine.py",
     "tests/training/test_improve_doc.py",
     "tests/index/search/test_ranking.py",
-    "tests/index/test_cells.py",
+    "tests/index/engines/test_faiss_index.py",
     "tests/app/commands/test_serve.py",
     "tests/app/runtime/test_folder.py",
 )
@@ -40,13 +40,12 @@ UNCHECKED = (
     "tests/docker",
     "tests/drills",
     "tests/examples",
-    "tests/index/test_bitmaps.py",
-    "tests/index/test_cells.py",
-    "tests/index/test_command.py",
+    "tests/index/commands/test_index.py",
+    "tests/index/engines/test_faiss_index.py",
+    "tests/index/engines/test_tuning.py",
     "tests/index/fit",
     "tests/index/legs",
     "tests/index/search",
-    "tests/index/test_recall.py",
 )
 
 

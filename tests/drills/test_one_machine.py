@@ -15,7 +15,7 @@ from tests import tiny
 from tests.app.house import box
 from tests.app.process import Process, serve
 from tests.drills.traffic import Traffic
-from tests.index.test_powerloss import assemble, compiled, key, shim
+from tests.index.store.powerloss import assemble, compiled, key, shim
 from tests.ports import free_ports
 from tests.waiting import until
 

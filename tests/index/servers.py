@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import text
 
 from tests.waiting import PATIENCE, until
 
 # To run as another user is to fork. Where gRPC was at work before, two forks in a hundred crash there.
 os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+BACKENDS = text("SELECT count(*) FROM pg_stat_activity WHERE usename = 'us' AND datname = current_database()")
 
 
 def binaries() -> Path:

@@ -10,8 +10,7 @@ import pytest
 from app.runtime.jobs import POLL_SECONDS
 from multifold.bundle.canary import CANARY_FILE
 from tests.app.house import House, house
-from tests.index.servers import Server
-from tests.index.test_postgres import BACKENDS
+from tests.index.servers import BACKENDS, Server
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """One contract for every engine; a new one joins by a line in ENGINES.
 
 Small numbers make FAISS engines seal, merge and rot all the time. Those in ENGINES have to be exact; what
-APPROXIMATE types find is checked for soundness here, and for its recall in test_recall.py.
+APPROXIMATE types find is checked for soundness here, and for its recall in test_tuning.py.
 """
 
 import tempfile

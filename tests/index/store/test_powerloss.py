@@ -8,7 +8,6 @@ own. It does not show writes that tear inside a sync, or disks that lie about sy
 
 import hashlib
 import os
-import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -22,26 +21,11 @@ from multifold.errors import MultifoldError
 from multifold.types import Item
 from tests.index.lossy import picture
 from tests.index.shots import SPACE, held
+from tests.index.store.powerloss import assemble, key, shim
 from tests.index.storm import change, foretold
 
-ROOT = Path(__file__).parents[2]
-SOURCE = Path(__file__).with_name("powerloss.c")
-
-
-@pytest.fixture(scope="module")
-def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The forgetful disk, compiled."""
-    return compiled(SOURCE, tmp_path_factory.mktemp("shim"))
-
-
-def compiled(source: Path, folder: Path) -> Path:
-    """A library to preload."""
-    compiler = shutil.which("cc") or shutil.which("gcc")
-    if compiler is None or sys.platform != "linux":
-        pytest.skip("needs Linux and a C compiler, for what stands between a process and its system")
-    library = folder / f"{source.stem}.so"
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-    return library
+__all__ = ["shim"]  # a fixture
+ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True)
@@ -68,26 +52,6 @@ def power_cut(tmp_path: Path, shim: Path, what: str, lines: int) -> Fallen:
     assemble(shadow, key(home), left)
     taken = [int(words[1]) for words in told if words[0] == "snapshot"]
     return Fallen(left, len(told) - len(taken), taken)
-
-
-def key(path: Path) -> str:
-    """How the shim calls a file: the time is that of its birth, which Python does not tell."""
-    told = subprocess.run(["stat", "-c", "%i %W", path], capture_output=True, text=True, check=True)
-    inode, birth = told.stdout.split()
-    return f"{inode}-{birth}-"
-
-
-def assemble(shadow: Path, start: str, target: Path) -> None:
-    """A folder as it was synced, and what is in it likewise; what never was is empty."""
-    target.mkdir()
-    found = list(shadow.glob(f"{start}*"))
-    for line in found[0].read_text().splitlines() if found else ():
-        kind, name, called = line.split(" ", 2)
-        if kind == "d":
-            assemble(shadow, name, target / called)
-        else:
-            kept = shadow / name
-            (target / called).write_bytes(kept.read_bytes() if kept.exists() else b"")
 
 
 def troubles(fallen: Fallen) -> list[str]:

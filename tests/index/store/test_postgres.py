@@ -22,14 +22,13 @@ from index.store.store import Store
 from multifold.cli import main
 from multifold.errors import MultifoldError
 from multifold.types import Item
-from tests.index.servers import Server
+from tests.index.servers import BACKENDS, Server
 from tests.index.shots import SPACE, equal, furnish, held
 from tests.index.things import answers, brute, feature, query, thing, view
 from tests.waiting import PATIENCE
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WRITERS, CHANGES = 3, 12
-BACKENDS = text("SELECT count(*) FROM pg_stat_activity WHERE usename = 'us' AND datname = current_database()")
 LOG = text("SELECT sequence FROM changes ORDER BY sequence")
 
 

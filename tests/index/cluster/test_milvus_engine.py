@@ -19,10 +19,10 @@ from index.store.filters import parse_filter
 from index.store.item_rows import facts_of
 from multifold.types import Item, Vectors
 from tests.index.clusters import MilvusServer
+from tests.index.engines.test_engines import compare, exactly
 from tests.index.filtering import lets_through
 from tests.index.servers import Server
 from tests.index.spaces import FEATURE, Sphere
-from tests.index.test_engines import compare, exactly
 from tests.index.things import answers, brute, caption, feature, query, thing, view
 from tests.waiting import until
 

@@ -1,4 +1,4 @@
-"""Blobs in a folder never leave it, and survive what happens to a disk; see test_places.py for all places."""
+"""Blobs in a folder never leave it, and survive what happens to a disk; see test_bucket.py for all places."""
 
 import hashlib
 import os

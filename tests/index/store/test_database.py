@@ -21,7 +21,7 @@ from tests.index.spaces import FEATURE, Sphere
 from tests.index.storm import foretold
 from tests.index.things import answers, brute, feature, query, same, thing, view
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SPACE = Sphere(FEATURE)
 
 

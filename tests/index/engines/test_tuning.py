@@ -18,7 +18,7 @@ from index.engines.faiss_library import L2Reduction
 from index.engines.segments import SegmentReport, report_from_json
 from index.engines.tuning import ProbeTruth
 from multifold.types import Metric
-from tests.index.recalls import MARGIN, built, recall
+from tests.index.engines.recalls import MARGIN, built, recall
 
 ROWS, DIM = 1500, 32
 

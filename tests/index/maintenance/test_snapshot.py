@@ -27,7 +27,7 @@ from tests.index.storm import change, foretold
 from tests.index.things import answers, feature, query, thing
 from tests.waiting import until
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def test_what_was_taken_comes_back(collection: Collection, taken: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from index.engines.row_file import ReadCount, open_vectors, row_sums, write_vect
 from index.engines.saved_engines import SEALED, remove_unlinked_segments
 from multifold.machine import memory_limit
 from multifold.types import Item
-from tests.index.clustered_rows import COUNT, DIM, QUERIES, RNG, ROWS, reference, share_found
+from tests.index.engines.clustered_rows import COUNT, DIM, QUERIES, RNG, ROWS, reference, share_found
 from tests.index.spaces import Sphere
 from tests.index.things import query, view
 

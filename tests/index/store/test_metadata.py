@@ -19,7 +19,7 @@ from multifold.types import Item, Observation
 from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import answers, brute, feature, query, same, thing, view
 
-GOLDEN = Path(__file__).parent.parent / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 SPACE = Sphere(FEATURE)
 STORES = sorted(GOLDEN.glob("store_*.sqlite"))
 

@@ -11,7 +11,7 @@ from index.contracts import IndexPlan
 from index.engines import builder, served_queries, tuning
 from index.engines.faiss_engine import FaissEngine
 from multifold.types import Metric
-from tests.index.recalls import MARGIN, built, recall
+from tests.index.engines.recalls import MARGIN, built, recall
 from tests.waiting import until
 
 DIM = 32

@@ -245,7 +245,7 @@ def test_numbers_that_are_none_keep_no_segment_from_being_sealed(tmp_path: Path)
 
 
 def test_a_store_that_is_brought_up_to_date_has_checksums(tmp_path: Path) -> None:
-    golden = Path(__file__).parents[1] / "golden" / "store_5.sqlite"
+    golden = Path(__file__).parents[2] / "golden" / "store_5.sqlite"
     (tmp_path / "store.sqlite").write_bytes(golden.read_bytes())
     with Collection.open(tmp_path, SPACE) as collection:
         ids = collection.ids()

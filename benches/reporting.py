@@ -1,7 +1,7 @@
 """How benchmarks time calls and print Markdown tables."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -34,12 +34,6 @@ def time_calls(
         call(turn)
         seconds.append(clock() - start)
     return seconds
-
-
-def quantiles(seconds: Sequence[float]) -> str:
-    """The median and the 99th percentile."""
-    middle, late = np.percentile(seconds, [50, 99]) * 1e3
-    return f"p50 {middle:.2f} ms, p99 {late:.2f} ms"
 
 
 def steady_seconds(call: Callable[[int], object]) -> float:

@@ -1,6 +1,7 @@
 """`multifold COMMAND`: finds commands by entry point, and imports only the one that is named.
 
 Where the work imports much, the command's module only describes it, and `WORK` names the module that runs it.
+An option may name another one, as `work`.
 """
 
 import argparse
@@ -51,12 +52,14 @@ def run_command(
     if words[0] not in commands:
         raise MultifoldError(f"no {kind} {words[0]!r}; there are: {', '.join(commands)}")
     module = _load(commands[words[0]])
-    program, plain = f"{prefix} {words[0]}", argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(program, description=module.__doc__, formatter_class=plain)
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(
+        f"{prefix} {words[0]}", description=module.__doc__, formatter_class=plain
+    )
     module.add_arguments(parser)
+    parser.set_defaults(work=getattr(module, "WORK", module.__name__))
     args = parser.parse_args(words[1:])
-    work = importlib.import_module(getattr(module, "WORK", module.__name__))
-    status: int = work.run(args)
+    status: int = importlib.import_module(args.work).run(args)
     return status
 
 

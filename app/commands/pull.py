@@ -29,7 +29,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("name", nargs="?", metavar="NAME", help="of the list, or OWNER/REPOSITORY")
     add("bundle", nargs="?", type=Path, help="its folder (default: NAME in bundles, readers or weights)")
-    add("--list", action="store_true", help="the encoders, text readers and point encoders that are known")
+    about = "the encoders, text readers and point encoders that are known"
+    add("--list", dest="work", action="store_const", const="app.pull.catalogue", help=about)
     add("--for", dest="own", type=Path, metavar="FOLDER", help="compare on captioned pictures")
     add("--candidates", metavar="NAMES", help="with --for: which encoders, separated by commas")
     add("--language", help="of the captions and queries: en, cs … (for --for, and for NLLB)")

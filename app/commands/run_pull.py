@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from app.pull.build import BundleRequest, build_bundle
 from app.pull.catalogue import (
     PublishedEncoder,
     PublishedModel,
@@ -15,9 +16,9 @@ from app.pull.catalogue import (
     candidates,
     find_published,
     flores_code,
-    format_catalogue,
 )
 from app.pull.choice import compare_candidates, read_captioned
+from app.pull.hub import HubRequest, fetch_from_hub
 from app.pull.published_files import PublishedFiles, PullError, Variant, open_published_folder
 from app.pull.readers import WANTED_FILES, write_reader
 from multifold.bundle.canary import open_encoder
@@ -31,9 +32,6 @@ REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.list:
-        print(format_catalogue())
-        return 0
     _check_request(args)
     if args.own is not None:
         return _compare(args)
@@ -103,19 +101,16 @@ def _pull_encoder(args: argparse.Namespace, name: str, folder: Path) -> None:
     former = _pulled_commit(folder / DESCRIPTION_FILE, entry.repository)
     source = _fetch_source(args, entry, variant, downloads, former=former)
     print("wrapping the towers and comparing the bundle's answers with theirs …", flush=True)
-    from app.pull.build import BundleRequest, build_bundle
-
     about = f"Published towers {name} ({variant})." if listed is None else entry.about
     prefixes = _numbers(args.prefixes)
     request = BundleRequest(name.split("/")[-1], about, variant, args.rig, args.language, prefixes)
     bundle = build_bundle(source, folder, request)
     shutil.rmtree(downloads, ignore_errors=True)
     licence = bundle.provenance["licence"]
-    image = bundle.image
     text = bundle.text
     print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {folder}")
-    size = f"{image.size} x {image.size}"
-    print(f"  {bundle.variant}, {bundle.geometry.dim} numbers a vector; pictures of {size}")
+    size = bundle.image.size
+    print(f"  {bundle.variant}, {bundle.geometry.dim} numbers a vector; pictures of {size} x {size}")
     print(f"  texts of up to {text.context} tokens, cleaned as {text.cleaning}, length {text.length}")
     print(f"  licence: {licence}" + (" (see what the publisher says)" if licence == "unknown" else ""))
 
@@ -176,12 +171,8 @@ def _fetch_source(
     licence = args.licence or entry.licence or None
     if args.folder is not None:
         return open_published_folder(args.folder, licence, pins)
-    from app.pull import hub  # of an extra
-
     revision = args.revision or entry.revision or "main"
     print(f"fetching {entry.repository} at {revision}", flush=True)
     pinned = args.revision is not None or entry.revision is not None
-    request = hub.HubRequest(
-        entry.repository, revision, variant, licence, args.most, None if pinned else former
-    )
-    return hub.fetch_from_hub(request, downloads, pins, args.hub, wanted)
+    request = HubRequest(entry.repository, revision, variant, licence, args.most, None if pinned else former)
+    return fetch_from_hub(request, downloads, pins, args.hub, wanted)

@@ -173,11 +173,6 @@ class ObservationEncoder:
     def look_at_views(self, views: Views) -> ViewPixels:
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])
 
-    @property
-    def reads_points(self) -> bool:
-        """Whether a shape is known by its points, too."""
-        return self.encoder.bundle.points is not None
-
     def points(self, sample: PointSample) -> Observation:
         """The points of a shape as an observation."""
         return Observation("points", 0, self.encoder.points([sample.rows()])[0])

@@ -1,6 +1,5 @@
 """Builds a bundle from published graphs: wrapped, compared, with canaries and probes."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -42,10 +41,16 @@ class BundleRequest:
 def build_bundle(source: PublishedFiles, folder: Path, request: BundleRequest) -> Bundle:
     """Write the bundle; it takes its place when it is complete and has passed every check."""
     layout = recognise_layout(source.names(), request.variant)
-    files = _verify_files(source, layout)
+    weights = [
+        str(Path(graph).with_name(one))
+        for graph in (layout.image_graph, layout.text_graph)
+        for one in sorted(graphs.weight_files(source.path(graph)))
+    ]
+    files = source.hashes([*layout.files, *weights])
     with stage_bundle(folder) as staging:
         draft = _BundleBuilder(source, layout, request).write_graphs(staging)
-        encoder, pictures = Encoder(draft), [np.asarray(one) for one in verification.canary_pictures()]
+        encoder = Encoder(draft)
+        pictures = [np.asarray(one) for one in verification.canary_pictures()]
         canary.record(encoder, verification.canary_texts(), pictures)
         probes = encoder.texts(verification.probe_texts()).features  # an index takes pictures from its items
         np.savez(draft.path("probe.npz"), text=probes)
@@ -59,19 +64,6 @@ def build_bundle(source: PublishedFiles, folder: Path, request: BundleRequest) -
     return bundles.load(folder)
 
 
-def _verify_files(source: PublishedFiles, layout: TowerLayout) -> Mapping[str, str]:
-    """The sha256 of each file that is used; one that is pinned must have the pinned one."""
-    names = [*layout.files]
-    for graph in (layout.image_graph, layout.text_graph):
-        names += [str(Path(graph).with_name(one)) for one in sorted(graphs.weight_files(source.path(graph)))]
-    hashes = {name: bundles.file_hash(source.path(name)) for name in names}
-    for name, pinned in source.pins.items():
-        if hashes.get(name, pinned) != pinned:
-            known = f"its sha256 is {hashes[name]}, not {pinned}"
-            raise PullError(f"{name} is not the file that is known: {known}")
-    return hashes
-
-
 class _BundleBuilder:
     """Wraps both towers, and compares each wrapped graph with the published one."""
 
@@ -79,7 +71,8 @@ class _BundleBuilder:
         self._source = source
         self._layout = layout
         self._request = request
-        self._image, self._text = source.path(layout.image_graph), source.path(layout.text_graph)
+        self._image = source.path(layout.image_graph)
+        self._text = source.path(layout.text_graph)
         ids, mask = graphs.ids_input(graphs.read_graph(self._text, weights=False))
         self._any_length = graphs.axis_lengths(ids)[1] is None
         self._config: TextConfig = read_text_config(source, layout, masked=mask is not None)
@@ -94,9 +87,11 @@ class _BundleBuilder:
         output = graphs.feature_output(model, self._outputs("image_embeds"))
         graphs.write_graph(graphs.image_graph(model, draft.image, output), draft.path("image.onnx"))
         draft = self._write_text(draft)
-        encoder, pictures = Encoder(draft), verification.canary_pictures()
+        encoder = Encoder(draft)
+        pictures = verification.canary_pictures()
         verification.check_pictures(encoder, self._image, output, pictures, self._limit)
-        length, other = encoder.texts(["a"]).features.shape[1], encoder.pictures(pictures[:1]).shape[1]
+        length = encoder.texts(["a"]).features.shape[1]
+        other = encoder.pictures(pictures[:1]).shape[1]
         if length != other:
             lengths = f"of different lengths, {(length, other)}: they do not compare"
             raise PullError(f"texts and pictures have features {lengths}")
@@ -136,10 +131,10 @@ class _BundleBuilder:
         model = graphs.read_graph(self._text)
         output = graphs.feature_output(model, self._outputs("text_embeds"))
         graphs.write_graph(graphs.text_graph(model, draft.text, output), draft.path("text.onnx"))
-        texts = verification.canary_texts()
         encoder = Encoder(draft)
+        texts = {text: encoder.tokenizer([text]).ids[0].tolist() for text in verification.canary_texts()}
+        texts |= {text: self._texts.ids(text) for text in RAW_TEXTS}
         verification.check_texts(encoder, self._text, output, texts, self._limit)
-        verification.check_raw_texts(encoder, self._text, output, RAW_TEXTS, self._texts.ids, self._limit)
         return draft
 
     def _outputs(self, projected: str) -> tuple[str, ...]:

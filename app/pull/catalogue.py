@@ -1,5 +1,6 @@
 """The published models that we know, read from catalogue.toml: encoders, text readers and point encoders."""
 
+import argparse
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -83,6 +84,12 @@ class PublishedPoints(PublishedModel):
 ENCODERS = tuple(PublishedEncoder(**entry) for entry in CATALOGUE["encoders"])
 READERS = tuple(PublishedReader(**entry) for entry in CATALOGUE["readers"])
 POINTS = tuple(PublishedPoints(**entry) for entry in CATALOGUE["points"])
+
+
+def run(_: argparse.Namespace) -> int:
+    """`multifold pull --list`."""
+    print(format_catalogue())
+    return 0
 
 
 def find_published(name: str) -> PublishedModel | None:

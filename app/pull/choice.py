@@ -17,7 +17,8 @@ from multifold.manifest import ManifestEntry
 from multifold.metrics import bootstrap, ranks, recall_at_k
 from multifold.types import pool_mean
 
-MOST_ITEMS, LEAST_ITEMS = 400, 10
+MOST_ITEMS = 400
+LEAST_ITEMS = 10
 CUTS = (1, 5, 10)
 
 
@@ -92,7 +93,8 @@ def choose_encoder(
     """Compare encoders by the ranks of the same captions, with paired intervals over items."""
     values = {name: mean_recall(one) for name, one in places.items()}
     order = sorted(values, key=lambda name: -values[name].mean())
-    best, clear = order[0], True
+    best = order[0]
+    clear = True
     lines = [
         f"{len(owners)} captions of {len(np.unique(owners))} items; recall: the mean of recall@1, 5 and 10"
     ]

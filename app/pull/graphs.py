@@ -17,9 +17,11 @@ with needs_extra("pull"):
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 
-ID_INPUTS, MASK_INPUT = ("input_ids", "text"), "attention_mask"
+ID_INPUTS = ("input_ids", "text")
+MASK_INPUT = "attention_mask"
 LEAST_OPSET = 11
-GEOMETRY_OPSET, GEOMETRY_IR = 17, 8
+GEOMETRY_OPSET = 17
+GEOMETRY_IR = 8
 LARGE_WEIGHTS = 2**30  # bytes; above, weights lie beside the graph, which may not exceed 2 GiB itself
 
 
@@ -138,7 +140,8 @@ def text_graph(model: ModelProto, spec: TextSpec, features: str) -> ModelProto:
 
 def _normalised_input(value: ValueInfoProto, spec: ImageSpec) -> _WrappedInput:
     """Planes, normalised as `preprocess.normalise` does it, or the pixels themselves."""
-    kind, shape = value.type.tensor_type.elem_type, axis_lengths(value)
+    kind = value.type.tensor_type.elem_type
+    shape = axis_lengths(value)
     if kind == TensorProto.UINT8 and len(shape) == 4 and shape[3] == 3:
         _check_size(shape[1:3], spec)
         same = helper.make_node("Identity", ["pixels"], [value.name])
@@ -168,7 +171,8 @@ def _check_size(sides: Sequence[int | None], spec: ImageSpec) -> None:
 
 def _mask_input(value: ValueInfoProto, spec: TextSpec) -> _WrappedInput:
     """1 where a text is, 0 on its padding: after the first end id, where texts are filled with that id."""
-    is_text, numbers = OWN_PREFIX + "is_text", {OWN_PREFIX + "pad": spec.pad}
+    is_text = OWN_PREFIX + "is_text"
+    numbers = {OWN_PREFIX + "pad": spec.pad}
     if spec.pad != spec.end:
         nodes = [
             helper.make_node("Equal", ["tokens", OWN_PREFIX + "pad"], [OWN_PREFIX + "is_pad"]),
@@ -193,7 +197,8 @@ def _wrap_graph(
     model: ModelProto, new_input: ValueInfoProto, inputs: Sequence[_WrappedInput], features: str
 ) -> ModelProto:
     """The model itself, changed in place: copies of its weights could fill the memory."""
-    graph, batches = model.graph, {axis_lengths(one.value)[0] for one in inputs}
+    graph = model.graph
+    batches = {axis_lengths(one.value)[0] for one in inputs}
     if not batches <= {None, 1}:
         raise PullError(f"the graph takes batches of {batches} alone; we need one, or any number")
     tensors = {name for node in graph.node for name in (*node.input, *node.output)}
@@ -222,9 +227,11 @@ def _one_at_a_time(
     graph: GraphProto, nodes: Sequence[NodeProto], inputs: Sequence[_WrappedInput], features: str
 ) -> NodeProto:
     """The published nodes in a Scan over the batch; their weights stay outside, loaded once."""
-    body, batches = GraphProto(name="one"), []
+    body = GraphProto(name="one")
+    batches = []
     for wrapped in inputs:
-        name, kind = wrapped.value.name, wrapped.value.type.tensor_type.elem_type
+        name = wrapped.value.name
+        kind = wrapped.value.type.tensor_type.elem_type
         batch, one, shape = (f"{OWN_PREFIX}{name}_{word}" for word in ("all", "one", "shape"))
         next(node for node in graph.node if name in node.output).output[0] = batch
         batches.append(batch)

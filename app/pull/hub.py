@@ -78,7 +78,8 @@ class _Repository:
 
     def check_commit(self) -> None:
         """Refuse another commit than the one that is asked for, or that was pulled before."""
-        request, commit = self._request, self.commit
+        request = self._request
+        commit = self.commit
         if COMMIT.fullmatch(request.revision) and commit != request.revision:
             answered = f"the hub answers with commit {commit} of {request.repository}"
             raise PullError(f"{answered}, not {request.revision}")
@@ -95,7 +96,8 @@ class _Repository:
 
     def _check_files(self, names: Sequence[str]) -> None:
         for name in names:
-            listed, pinned = self.files[name].lfs, self._pins.get(name)
+            listed = self.files[name].lfs
+            pinned = self._pins.get(name)
             if pinned and listed and listed.sha256 != pinned:
                 known = "the file that is known: the hub lists another sha256"
                 raise PullError(f"{name} of {self._request.repository} is not {known}")

@@ -6,9 +6,10 @@ immich:           visual/ and textual/, each with model.onnx and configuration; 
 transformers.js:  onnx/vision_model.onnx and onnx/text_model.onnx, and variants of them with a suffix
 """
 
+import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
@@ -59,6 +60,18 @@ class PublishedFiles:
         if not isinstance(config, dict):
             raise PullError(f"{self.path(name)} is damaged: it is no JSON object")
         return config
+
+    def hashes(self, names: Iterable[str]) -> dict[str, str]:
+        """The sha256 of these files; one that is pinned must have the pinned one."""
+        hashes = {}
+        for name in names:
+            with open(self.path(name), "rb") as file:
+                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        for name, pinned in self.pins.items():
+            if hashes.get(name, pinned) != pinned:
+                known = f"its sha256 is {hashes[name]}, not {pinned}"
+                raise PullError(f"{name} is not the file that is known: {known}")
+        return hashes
 
 
 def open_published_folder(folder: Path, licence: str | None, pins: Mapping[str, str]) -> PublishedFiles:

@@ -22,12 +22,7 @@ WANTED_FILES = (TOKENIZER_FILE, TABLE_FILE, CONFIG_FILE)
 
 def write_reader(source: PublishedFiles, target: Path) -> TextReader:
     """Write a reader into a folder, or into a bundle if that is one; where it came from is kept beside it."""
-    files = {name: bundles.file_hash(source.path(name)) for name in WANTED_FILES}
-    for name, pinned in source.pins.items():
-        if files[name] != pinned:
-            raise PullError(
-                f"{name} is not the file that is known: its sha256 is {files[name]}, not {pinned}"
-            )
+    files = source.hashes(WANTED_FILES)
     origin = {**source.origin, "licence": source.licence or "unknown", "files": files}
     with TemporaryDirectory() as folder:
         for name in WANTED_FILES:

@@ -1,6 +1,6 @@
 """Sample pictures and texts, and the check that a bundle answers them as the published graphs do."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
@@ -66,7 +66,8 @@ def _draw_picture(form: str, colour: str, size: tuple[int, int], background: str
     width, height = size
     left, right = width // 4, 3 * width // 4
     top, bottom = height // 4, 3 * height // 4
-    draw, fill = ImageDraw.Draw(picture), COLOURS[colour]
+    draw = ImageDraw.Draw(picture)
+    fill = COLOURS[colour]
     if form == "circle":
         draw.ellipse((left, top, right, bottom), fill)
     elif form == "square":
@@ -85,7 +86,8 @@ def check_pictures(
     encoder: Encoder, graph: Path, output: str, pictures: Sequence[Image.Image], limit: float
 ) -> None:
     session = _session(graph)
-    wanted, spec = session.get_inputs()[0], encoder.bundle.image
+    wanted = session.get_inputs()[0]
+    spec = encoder.bundle.image
     published: list[Features] = []
     for picture in pictures:
         square = pixels(picture, spec)
@@ -95,36 +97,22 @@ def check_pictures(
         _compare_features("image", encoder.pictures(pictures), np.concatenate(published), limit)
 
 
-def check_texts(encoder: Encoder, graph: Path, output: str, texts: Sequence[str], limit: float) -> None:
-    """Texts, each filled up to the whole context."""
-    session, spec = _session(graph), encoder.bundle.text
-    published = []
-    for text in texts:
-        ids = encoder.tokenizer([text]).ids[0]
+def check_texts(
+    encoder: Encoder, graph: Path, output: str, texts: Mapping[str, Sequence[int]], limit: float
+) -> None:
+    """Texts, together and one by one; the published graph gets their ids, filled up to the whole context."""
+    session = _session(graph)
+    spec = encoder.bundle.text
+    answers = []
+    for ids in texts.values():
         row = np.full((1, spec.context), spec.pad, np.int64)
         row[0, : len(ids)] = ids
-        published.append(_run_graph(session, output, _text_inputs(session, row, spec)))
+        answers.append(_run_graph(session, output, _text_inputs(session, row, spec)))
+    published = np.concatenate(answers)
     with _batch_errors("text"):
-        _compare_features("text", encoder.texts(texts).features, np.concatenate(published), limit)
-        one_by_one = [encoder.texts([text]).features for text in texts]
-        _compare_features("text", np.concatenate(one_by_one), np.concatenate(published), limit)
-
-
-def check_raw_texts(
-    encoder: Encoder,
-    graph: Path,
-    output: str,
-    texts: Sequence[str],
-    read: Callable[[str], Sequence[int]],
-    limit: float,
-) -> None:
-    """Raw texts: the bundle's answers are those of the published graph and tokenizer."""
-    session, published = _session(graph), []
-    for text in texts:
-        row = np.array([read(text)], np.int64)
-        published.append(_run_graph(session, output, _text_inputs(session, row, encoder.bundle.text)))
-    with _batch_errors("text"):
-        _compare_features("text", encoder.texts(texts).features, np.concatenate(published), limit)
+        _compare_features("text", encoder.texts([*texts]).features, published, limit)
+        one_by_one = np.concatenate([encoder.texts([text]).features for text in texts])
+        _compare_features("text", one_by_one, published, limit)
 
 
 def _text_inputs(session: Any, row: np.ndarray, spec: TextSpec) -> dict[str, np.ndarray]:  # noqa: ANN401 (untyped library)

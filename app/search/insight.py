@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,21 +15,20 @@ from index.search.query import Query
 from multifold import types
 from multifold.analysis import explanation, traversal
 from multifold.analysis.explanation import HeatMap, WordShares, check_method, isolate_part
+from multifold.analysis.surface import DRAWN, SurfaceShares, explain_surface
 from multifold.analysis.traversal import CaptionPath, CaptionPool
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.point_groups import POSITION
 from multifold.scores import apply_signs, similarities
 from multifold.types import SIDES, ExplanationMethod, Feature, Hit, Item, Observation, Side, Vector
 from multifold.wire.insight import ExplainOptions
-
-if TYPE_CHECKING:
-    from multifold.analysis.surface import SurfaceShares
+from renderers.cameras import rig
 
 CAPTIONS_A_STEP = 5  # captions of the collection that are nearest to each step
 BACKGROUND_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 
 CaptionTraversal: TypeAlias = tuple[Sequence[CaptionPath], dict[str, str]]  # and the item of each caption
-ExplainedSurface: TypeAlias = "tuple[SurfaceShares, Sequence[HeatMap]]"  # and a heat map for each view
+ExplainedSurface: TypeAlias = tuple[SurfaceShares, Sequence[HeatMap]]  # and a heat map for each view
 MatchEvidence: TypeAlias = tuple[HeatMap | None, WordShares | None]  # neither for a mesh, an item or a vector
 Scored: TypeAlias = tuple[float, Observation]
 NO_MESH = "the mesh of this item is not kept here, so its points cannot be drawn"
@@ -110,11 +109,8 @@ def token_shares(encoder: Encoder, query: Vector, feature: Feature) -> list[floa
     return shares
 
 
-def explain_points(service: CollectionService, query: Vector, item: Item) -> "ExplainedSurface | None":
+def explain_points(service: CollectionService, query: Vector, item: Item) -> ExplainedSurface | None:
     """Which parts of an item's surface made the score of its points; none if its mesh is not kept here."""
-    from multifold.analysis.surface import DRAWN, explain_surface  # few bundles read points
-    from renderers.cameras import rig
-
     encoder, observer = service.encoder, service.observer
     mesh = find_stored_mesh(service.collection.blobs, service.home, item)
     if mesh is None:
@@ -165,7 +161,7 @@ class ItemExplanation:
     explained: Scored
     tokens: Sequence[float]
     evidence: MatchEvidence
-    surface: "ExplainedSurface | None"
+    surface: ExplainedSurface | None
     query_evidence: MatchEvidence
     notes: tuple[str, ...] = ()
 

@@ -167,7 +167,7 @@ def _texts_at(payload: Mapping[str, object], key: str) -> Iterable[str]:
 
 def _editions(now: Connection, names: Sequence[str]) -> dict[str, int]:
     """The editions of items that must be there."""
-    found = browse.editions_of(now, [name for name in names if is_storable(name)])
+    found = browse.editions_of(now, names)
     for name in names:
         if name not in found:
             raise ApiError(404, "not_found", f"there is no item {name!r}")

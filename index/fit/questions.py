@@ -11,9 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from index.store.browse import read_items, sample_editions
+from index.store.browse import editions_of, read_items, sample_editions
 from index.store.feedback import every_judgement, text_or_picture
-from index.store.item_rows import VALUES, read_rows
 from index.store.schema import items as items_table
 from index.texts.contracts import ItemTexts
 from index.texts.text_indexes import texts_of
@@ -105,7 +104,7 @@ def judged_questions(now: Connection, encode: TextEncoder | None) -> list[Questi
             votes[wanted] += 1
             latest[wanted] = max(latest[wanted], judgement.given)
     chosen = sorted(texts, key=lambda wanted: -latest[wanted])[:MOST_JUDGED]
-    editions = _editions_of(now, {item for wanted in chosen for item in balance[wanted]})
+    editions = editions_of(now, sorted({item for wanted in chosen for item in balance[wanted]}))
     every = []
     for wanted in chosen:
         of_query = {editions[item]: sign for item, sign in balance[wanted].items() if item in editions}
@@ -116,12 +115,6 @@ def judged_questions(now: Connection, encode: TextEncoder | None) -> list[Questi
             asked = Question(owner, "text", None, "judged", texts[wanted])
             every.append(replace(asked, good=good, bad=bad, votes=votes[wanted]))
     return _encoded(every, encode)
-
-
-def _editions_of(now: Connection, ids: set[str]) -> dict[str, int]:
-    """The edition of each item that is still there."""
-    wanted = select(items_table.c.id, items_table.c.edition).where(items_table.c.id.in_(VALUES))
-    return {row.id: row.edition for row in read_rows(now, wanted, sorted(ids))}
 
 
 def _hidden_captions(one: KnownItem, random: np.random.Generator) -> Iterator[Question]:

@@ -17,7 +17,7 @@ from index.search.filter_cache import FilterCache
 from index.search.page import PageReader, RankedPage, matched_texts
 from index.search.query import TARGET_LEGS, Query
 from index.search.ranking import AskedLegs, RankedItem
-from index.store.browse import find_editions
+from index.store.browse import editions_of
 from index.store.item_rows import read_summaries
 from index.store.metadata import last_change
 from index.store.store import Store
@@ -98,7 +98,7 @@ class Searcher:
         """What scores by the examples that are there."""
         if not (examples.good or examples.bad):
             return None
-        editions = find_editions(now, [*examples.good, *examples.bad])
+        editions = editions_of(now, [*examples.good, *examples.bad])
         verdicts: dict[int, Verdict] = {editions[one]: "good" for one in examples.good if one in editions}
         verdicts |= {editions[one]: "bad" for one in examples.bad if one in editions}
         return example_scorer(self.engines, verdicts, partial(engine_query, self.space))

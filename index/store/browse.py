@@ -75,13 +75,6 @@ def living_editions(connection: Connection, editions: Sequence[int]) -> set[int]
     return {row.edition for row in item_rows.read_rows(connection, living, editions)}
 
 
-def find_editions(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
-    """The present edition of each of these items that is there."""
-    wanted = [name for name in ids if is_storable(name)]
-    named = select(items.c.id, items.c.edition).where(items.c.id.in_(wanted))
-    return {row.id: row.edition for row in connection.execute(named)}
-
-
 def count_observations(connection: Connection) -> dict[Kind, int]:
     """How many observations of each kind there are."""
     counted = select(observations.c.kind, func.count()).where(KNOWN).group_by(observations.c.kind)
@@ -104,7 +97,8 @@ def sample_editions(connection: Connection, count: int) -> Int64[np.ndarray, " e
 def editions_of(connection: Connection, ids: Sequence[str]) -> dict[str, int]:
     """The present edition of each of these items that is there."""
     chosen = select(items.c.id, items.c.edition).where(items.c.id.in_(VALUES))
-    return {row.id: row.edition for row in item_rows.read_rows(connection, chosen, ids)}
+    wanted = list(filter(is_storable, ids))
+    return {row.id: row.edition for row in item_rows.read_rows(connection, chosen, wanted)}
 
 
 def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:

@@ -13,20 +13,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from jaxtyping import Float32
 
+from multifold.bundle.point_groups import PointSpec
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.text_reader import ORIGIN_FILE, READER_FILES, TOKENIZER_FILE, open_text_reader
 from multifold.bundle.tokenizer import TextSpec
 from multifold.errors import MultifoldError
 from multifold.scores import shorten
 from multifold.types import SIDES, Features, Metric, Side, Vectors
-
-if TYPE_CHECKING:
-    from multifold.bundle.point_groups import PointSpec
 
 FORMAT = 1
 DESCRIPTION_FILE = "bundle.json"
@@ -117,7 +115,7 @@ class Bundle:
     calibration: Mapping[str, Any] = field(default_factory=dict)
     serves: Mapping[str, Any] = field(default_factory=dict)  # vector_id it may query -> recall measured so
     prefixes: tuple[int, ...] = ()  # lengths to which index vectors may be cut, where it was trained so
-    points: "PointSpec | None" = None  # how surfaces are sampled, where it has a point tower
+    points: PointSpec | None = None  # how surfaces are sampled, where it has a point tower
     files: Mapping[str, str] = field(default_factory=dict)  # name -> sha256
 
     def __post_init__(self) -> None:
@@ -285,15 +283,9 @@ def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
         tolerances={key: Tolerance(**value) for key, value in raw["tolerances"].items()},
         serves=raw.get("serves", {}),  # only of variants
         prefixes=tuple(raw.get("prefixes", ())),
-        points=_point_spec(raw["points"]) if "points" in raw else None,
+        points=PointSpec(**raw["points"]) if "points" in raw else None,
         **{key: raw[key] for key in plain},
     )
-
-
-def _point_spec(raw: Mapping[str, Any]) -> "PointSpec":
-    from multifold.bundle.point_groups import PointSpec  # most bundles have no points
-
-    return PointSpec(**raw)
 
 
 def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:

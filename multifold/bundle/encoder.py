@@ -16,6 +16,7 @@ from PIL.Image import Image
 
 from multifold.bundle import calibration
 from multifold.bundle.bundle import POINTS_FILE, Bundle, BundleError
+from multifold.bundle.point_groups import group_points
 from multifold.bundle.preprocess import pixels
 from multifold.bundle.text_reader import TextReader, open_text_reader, packaged_reader
 from multifold.bundle.tokenizer import TextError, Tokenizer
@@ -101,8 +102,6 @@ class Encoder:
         spec = self.bundle.points
         if spec is None:
             raise self._lacks("has no point tower")
-        from multifold.bundle.point_groups import group_points  # most bundles have no points
-
         batches = self._batches(samples)
         return self._joined(
             self.grouped_points(np.stack([group_points(one, spec) for one in batch])) for batch in batches

@@ -3,6 +3,7 @@
 import io
 import json
 import struct
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ COMPONENTS = {"int8": 5120, "uint8": 5121, "int16": 5122, "uint16": 5123, "uint3
 SQUARE = np.array([(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)], np.float32)
 SQUARE_FACES = np.array([0, 1, 2, 0, 2, 3], np.uint16)
 SQUARE_UV = np.array([(0, 1), (1, 1), (1, 0), (0, 0)], np.float32)  # the picture upright, as glTF counts
+SQUARE_IN_BALL = SQUARE * np.sqrt(0.5)  # as a model has it
 
 
 class Glb:
@@ -88,10 +90,23 @@ class Glb:
 
     def square(self, material: int | None = None, z: float = 0.0, scale: float = 1.0, **node: object) -> int:
         """A square that looks towards +Z."""
-        attributes = {"POSITION": self.accessor(SQUARE), "TEXCOORD_0": self.accessor(SQUARE_UV)}
+        placed: dict[str, Any] = {"translation": [0, 0, z], "scale": [scale] * 3, **node}
+        return self.surface({"TEXCOORD_0": SQUARE_UV}, material=material, **placed)
+
+    def surface(
+        self,
+        attributes: Mapping[str, Shaped[np.ndarray, "..."] | int] | None = None,
+        indices: Shaped[np.ndarray, " _"] = SQUARE_FACES,
+        material: int | None = None,
+        **node: object,
+    ) -> int:
+        """The square with other attributes, or other places: numbers, or an accessor that is there."""
+        named = {
+            name: values if isinstance(values, int) else self.accessor(values)
+            for name, values in {"POSITION": SQUARE, **(attributes or {})}.items()
+        }
         dressed = {} if material is None else {"material": material}
-        mesh = self.mesh(attributes, indices=self.accessor(SQUARE_FACES), **dressed)
-        return self.place(mesh, **{"translation": [0, 0, z], "scale": [scale] * 3, **node})
+        return self.place(self.mesh(named, indices=self.accessor(indices), **dressed), **node)
 
     def bytes(self) -> bytes:
         self.tree["buffers"] = [{"byteLength": len(self.binary)}]
@@ -121,3 +136,15 @@ def unlit(
 ) -> int:
     """A material whose colour is what one sees."""
     return glb.material(color, pbr, extensions={"KHR_materials_unlit": {}}, **entry)
+
+
+def textured(glb: Glb, texture: int, **reference: object) -> int:
+    """A material that shows a texture as it is."""
+    return unlit(glb, pbr={"baseColorTexture": {"index": texture, **reference}})
+
+
+def colored_square(*color: float) -> Glb:
+    """A square of one colour, red unless told."""
+    glb = Glb()
+    glb.square(unlit(glb, color or (1, 0, 0, 1)))
+    return glb

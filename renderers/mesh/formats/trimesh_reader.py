@@ -184,7 +184,6 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
             file_type=suffix[1:],
             resolver=_SiblingResolver(siblings),
             process=False,
-            maintain_order=True,
         )
     if siblings.refused:
         raise refuse_outside(siblings.refused[0])

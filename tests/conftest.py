@@ -5,12 +5,16 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import config
 
+from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
+from tests import tiny
 from tests.index.buckets import BucketServer
 from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
@@ -85,6 +89,18 @@ def interrupted(item: pytest.Item) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, former)
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tiny bundle; who changes it, copies it first."""
+    return tiny.build(tmp_path_factory.mktemp("bundles") / "tiny").folder
+
+
+@pytest.fixture(scope="session")
+def encoder(bundle: Path) -> Encoder:
+    """Of that bundle."""
+    return open_encoder(bundle, threads=1)
 
 
 @pytest.fixture(scope="session")

@@ -1,23 +1,23 @@
-"""One bundle and one service for the tests that only read; each test that writes cleans up after itself."""
+"""One service for the tests that only read; each test that writes cleans up after itself."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from app.collections import evidence
 from renderers import sandbox
-from tests import tiny
+from renderers.contracts import MeshError
+from renderers.lanes import Deadline
+from renderers.messages import MeshRequest
+from renderers.orders import PointOrder, RenderedMesh, SampledMesh, ViewOrder
+from renderers.processes import Worker
 from tests.app.browser import Page, browsing
 from tests.app.house import BOXES, House, house
 
-
-@pytest.fixture(scope="session")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the tiny bundle."""
-    folder = tmp_path_factory.mktemp("bundles") / "tiny"
-    tiny.build(folder)
-    return folder
+MOST_KEPT = 3
 
 
 @pytest.fixture(scope="session")
@@ -43,12 +43,62 @@ def page(browser_page: Page) -> Page:
     return browser_page
 
 
+class KeptWorker(Worker):
+    """A process that draws for the next service when the one before has ended: to start one takes seconds."""
+
+    kept: ClassVar[list["KeptWorker"]] = []
+
+    def __init__(self, memory_bytes: int, engine: str) -> None:
+        super().__init__(memory_bytes, engine)
+        self.made_for, self.is_well = (memory_bytes, engine), True
+
+    def draw(self, request: MeshRequest, order: ViewOrder, deadline: Deadline) -> RenderedMesh:
+        with self.watched():
+            return super().draw(request, order, deadline)
+
+    def sample(self, request: MeshRequest, order: PointOrder, deadline: Deadline) -> SampledMesh:
+        with self.watched():
+            return super().sample(request, order, deadline)
+
+    def glb(self, request: MeshRequest, deadline: Deadline) -> bytes:
+        with self.watched():
+            return super().glb(request, deadline)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """What is no fault of the mesh itself leaves a process that nobody else should have."""
+        try:
+            yield
+        except BaseException as error:
+            self.is_well = type(error) is MeshError
+            raise
+
+    def kill(self) -> None:
+        if self.is_well and len(self.kept) < MOST_KEPT:
+            self.kept.append(self)
+        else:
+            super().kill()
+
+    @classmethod
+    def lent(cls, memory_bytes: int, engine: str) -> "KeptWorker":
+        """One that is there, or a new one."""
+        fitting = [one for one in cls.kept if one.made_for == (memory_bytes, engine)]
+        if not fitting:
+            return cls(memory_bytes, engine)
+        cls.kept.remove(fitting[-1])
+        return fitting[-1]
+
+
 @pytest.fixture(scope="session", autouse=True)
-def undrawn() -> Iterator[None]:
-    """No process waits for meshes: most services here see none, and one takes a second to start."""
+def drawn_by_the_same() -> Iterator[None]:
+    """Meshes of all services are drawn by the same few processes, which start when one comes."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sandbox, "READY", 0)
+        patch.setattr(sandbox, "Worker", KeptWorker.lent)
         yield
+    for worker in KeptWorker.kept:
+        worker.is_well = False
+        worker.kill()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -93,16 +93,6 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     importlib.invalidate_caches()
 
 
-def test_a_command_runs_with_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["greet", "world"]) == 3
-    assert capsys.readouterr().out == "hello world\n"
-
-
-def test_a_command_may_name_the_module_of_its_work(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["plan"]) == 3
-    assert capsys.readouterr().out == "hello planner\n"
-
-
 @pytest.mark.parametrize("words", [[], ["-h"], ["--help"]])
 def test_help_lists_all_without_importing_any(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words) == 0
@@ -119,52 +109,43 @@ def test_help_lists_all_without_importing_any(words: list[str], capsys: pytest.C
     assert not any(name.startswith("greetings.") for name in sys.modules)
 
 
-def test_help_of_a_command_is_its_docstring(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_runs_and_may_name_the_module_of_its_work(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["greet", "world"]) == cli.main(["plan"]) == 3
+    assert capsys.readouterr().out == "hello world\nhello planner\n"
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("multifold 0.")
     with pytest.raises(SystemExit, match="0"):
         cli.main(["greet", "--help"])
     assert "More about greeting." in capsys.readouterr().out
 
 
-def test_an_unknown_command_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["gret"]) == 2
-    error = capsys.readouterr().err
-    assert error == "multifold: no command 'gret'; there are: fails, fly, greet, later, needy, plan\n"
+@pytest.mark.parametrize(
+    ("words", "status", "sentence"),
+    [
+        (["gret"], 2, "no command 'gret'; there are: fails, fly, greet, later, needy, plan\n"),
+        (
+            ["fly"],
+            2,
+            "`multifold fly` needs the package 'absent', which is not in the wheel; run it from a clone.\n",
+        ),
+        (["needy"], 2, "pip install 'multifold[cluster]'"),
+        (["fails", "mistake"], 2, "mend this\n"),
+        (["fails", "stop"], 130, "stopped\n"),
+    ],
+)
+def test_trouble_is_one_line_without_traceback(
+    words: list[str], status: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(words) == status
+    told = capsys.readouterr().err
+    assert told.startswith("multifold: ")
+    assert sentence in told
+    assert told.count("\n") == 1
 
 
-def test_a_missing_package_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["fly"]) == 2
-    sentence = "`multifold fly` needs the package 'absent', which is not in the wheel; run it from a clone."
-    assert capsys.readouterr().err == f"multifold: {sentence}\n"
-
-
-def test_a_missing_extra_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["needy"]) == 2
-    error = capsys.readouterr().err
-    assert "no_such_library_anywhere is not installed" in error
-    assert "pip install 'multifold[cluster]'" in error
-
-
-def test_a_mistake_is_one_line_without_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["fails", "mistake"]) == 2
-    assert capsys.readouterr().err == "multifold: mend this\n"
-
-
-def test_stopping_is_no_traceback_either(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["fails", "stop"]) == 130
-    assert capsys.readouterr().err == "multifold: stopped\n"
-
-
-def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["--version"]) == 0
-    assert capsys.readouterr().out.startswith("multifold 0.")
-
-
-def test_needs_extra_lets_other_errors_through() -> None:
-    with pytest.raises(ZeroDivisionError), needs_extra("cpu"):
-        raise ZeroDivisionError
-
-
-def test_needs_extra_is_a_mistake_that_its_reader_can_mend() -> None:
+def test_an_extra_that_is_missing_is_a_mistake_that_its_reader_can_mend() -> None:
     with pytest.raises(MissingExtraError, match=r"multifold\[cpu\]") as caught, needs_extra("cpu"):
         importlib.import_module("no_such_library_anywhere")
     assert isinstance(caught.value, MultifoldError)
+    with pytest.raises(ZeroDivisionError), needs_extra("cpu"):
+        raise ZeroDivisionError

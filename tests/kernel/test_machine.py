@@ -11,20 +11,6 @@ import pytest
 from multifold.machine import LOW_PRIORITY, cores, lower_thread_priority, map_ahead
 
 
-def test_cores_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
-    assert cores() == 3
-
-
-@pytest.mark.parametrize(("counted", "expected"), [(7, 7), (None, 1)])
-def test_systems_without_affinity_count_all_processors(
-    monkeypatch: pytest.MonkeyPatch, counted: int | None, expected: int
-) -> None:
-    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
-    monkeypatch.setattr(os, "cpu_count", lambda: counted)
-    assert cores() == expected
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own there")
 def test_a_thread_that_stands_back_leaves_the_others_as_they_were() -> None:
     def own() -> int:
@@ -48,3 +34,12 @@ def test_threads_stay_at_most_so_far_ahead() -> None:
         assert number == place
         assert len(taken) <= place + 8
     assert len(taken) == 100
+
+
+def test_cores_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 3, 5}, raising=False)
+    assert cores() == 3
+    monkeypatch.delattr(os, "sched_getaffinity")  # systems without affinity count all processors
+    for counted, expected in ((7, 7), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda counted=counted: counted)
+        assert cores() == expected

@@ -15,7 +15,6 @@ from app.ingest.sources import record_source
 from app.settings import Settings
 from index.collection import Collection
 from index.names import MAIN
-from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.cli import main
 from multifold.types import Item
@@ -36,11 +35,6 @@ Stored = Callable[[], dict[str, Item]]
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox(workers=1, seconds=PATIENCE) as opened:
         yield opened
-
-
-@pytest.fixture(scope="session")
-def encoder(bundle: Path) -> Encoder:
-    return open_encoder(bundle, threads=1)
 
 
 @pytest.fixture

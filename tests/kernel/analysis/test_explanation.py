@@ -12,15 +12,9 @@ from multifold.analysis.explanation import (
     occlude_text,
     token_shares,
 )
-from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.types import Pixels, Vector
 from tests import tiny
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return open_encoder(tiny.build(tmp_path_factory.mktemp("bundles") / "tiny").folder)
 
 
 def said(encoder: Encoder, text: str) -> Vector:

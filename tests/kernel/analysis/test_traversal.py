@@ -10,17 +10,11 @@ from PIL import Image
 from multifold.analysis import traversal
 from multifold.analysis.traversal import caption_pool, traverse
 from multifold.bundle.bundle import BundleError
-from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from tests import tiny
 
 GENERAL = ("red", "green", "blue", "black and red")
-
-
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Encoder:
-    return open_encoder(tiny.build(tmp_path_factory.mktemp("bundles") / "tiny").folder)
 
 
 def seen(encoder: Encoder, colour: str) -> np.ndarray:

@@ -45,10 +45,10 @@ def test_a_curve_that_is_known_is_found() -> None:
     assert curve.gallery == 200
 
 
-@pytest.mark.parametrize("gallery", [50, 200, 1000])
+@pytest.mark.parametrize("gallery", [50, 600])
 def test_confidence_is_the_share_that_is_right_in_galleries_of_other_sizes(gallery: int) -> None:
     curve = fit(*world(2000, 200, 0), 200)
-    scores, relevant = world(3000, gallery, 1)
+    scores, relevant = world(1500, gallery, 1)
     bins = reliability_bins(curve.confidence(scores.ravel(), gallery), relevant.ravel())
     assert sum(one.hits for one in bins) == scores.size
     for one in bins:
@@ -56,10 +56,10 @@ def test_confidence_is_the_share_that_is_right_in_galleries_of_other_sizes(galle
         assert one.confidence == pytest.approx(one.right, abs=0.01 + 4 * chance)
 
 
-@pytest.mark.parametrize("gallery", [50, 200, 1000])
+@pytest.mark.parametrize("gallery", [50, 600])
 def test_a_threshold_keeps_its_promise_to_queries_whose_item_was_removed(gallery: int) -> None:
     curve = fit(*world(3000, 200, 0), 3000)
-    scores, relevant = world(3000, gallery, 1)
+    scores, relevant = world(1500, gallery, 1)
     gone = np.where(relevant, -np.inf, scores)
     for threshold in (0.1, 0.3, 0.5, 0.7, 0.9):
         accepted = (gone.max(axis=1) >= curve.score(threshold, gallery)).astype(np.float64)
@@ -91,14 +91,9 @@ def test_score_and_confidence_undo_each_other(confidence: float, gallery: int) -
 
 @given(st.floats(0.01, 0.98), st.integers(1, 10**6))
 def test_promises_fall_with_the_threshold(confidence: float, gallery: int) -> None:
+    assert (CURVE.false_accepts(0.0, gallery), CURVE.false_accepts(1.0, gallery)) == (1, 1 / 51)
     strict = CURVE.false_accepts(confidence + 0.01, gallery)
     assert 1 / 51 <= strict <= CURVE.false_accepts(confidence, gallery) <= 1
-
-
-def test_the_ends_of_confidence() -> None:
-    assert CURVE.false_accepts(0.0, 100) == 1
-    assert CURVE.false_accepts(1.0, 100) == 1 / 51
-    assert CURVE.confidence(np.array([-1e30, 1e30]), 100) == pytest.approx([0, 1])
 
 
 def test_reliability_by_hand() -> None:

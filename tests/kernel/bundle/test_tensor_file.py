@@ -33,15 +33,6 @@ def test_tables_come_back_as_they_were_written(tmp_path: Path) -> None:
         found["a"][:] = 0
 
 
-def test_tables_are_mapped_and_not_copied(tmp_path: Path) -> None:
-    write_tables(tmp_path / "tables", {"a": np.ones(1000)})
-    table = read_tables(tmp_path / "tables")["a"]
-    with open(tmp_path / "tables", "r+b") as file:
-        file.seek(-8, 2)
-        file.write(np.float64(7).tobytes())
-    assert table[-1] == 7
-
-
 @pytest.mark.parametrize(
     "content",
     [

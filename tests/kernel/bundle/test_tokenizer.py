@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -56,8 +56,8 @@ def reference(wanted: Sequence[str]) -> Int64[np.ndarray, "b t"]:
     return ids
 
 
-def test_two_thousand_strings_equal_open_clip() -> None:
-    wanted = texts(2000)
+def test_a_thousand_strings_equal_open_clip() -> None:
+    wanted = texts(1000)
     tokens, expected = ours()(wanted), reference(wanted)
     wrong = [
         text for text, a, b in zip(wanted, tokens.ids, expected, strict=True) if not np.array_equal(a, b)
@@ -66,7 +66,8 @@ def test_two_thousand_strings_equal_open_clip() -> None:
     full = expected[:, -1] == CLIP.end
     cut = [bool(last) and len(theirs().encode(text)) > 75 for last, text in zip(full, wanted, strict=True)]
     assert tokens.cut == tuple(cut)
-    assert sum(cut) > 50
+    assert sum(cut) > 20
+    assert tokens.ids.max() == CLIP.end
 
 
 @settings(max_examples=150, deadline=None)
@@ -82,26 +83,15 @@ def test_golden_ids() -> None:
     assert {text: dynamic_ours()([text]).ids[0].tolist() for text in golden} == golden
 
 
-def test_clip_gives_no_id_beyond_its_vocabulary() -> None:
-    assert ours()(texts(2000, seed=1)).ids.max() == CLIP.end
-
-
-def test_a_long_text_is_cut_and_says_so() -> None:
+def test_a_long_text_is_cut_and_says_so_and_padding_is_as_the_tower_wants() -> None:
     tokens = Tokenizer(TINY, SMALL)(["red chair", "red red chair", "red red red chair", ""])
     assert tokens.ids.tolist() == [[1, 4, 5, 2, 0], [1, 4, 4, 5, 2], [1, 4, 4, 4, 2], [1, 2, 0, 0, 0]]
     assert tokens.cut == (False, False, True, False)
-
-
-def test_dynamic_cuts_at_the_longest_and_fixed_fills_the_context() -> None:
     assert Tokenizer(TINY, SMALL)(["red", ""]).ids.tolist() == [[1, 4, 2], [1, 2, 0]]
     assert Tokenizer(TINY, replace(SMALL, length="fixed"))(["red"]).ids.tolist() == [[1, 4, 2, 0, 0]]
     assert Tokenizer(TINY, SMALL)([]).ids.shape == (0, 0)
-
-
-def test_a_tower_may_want_no_start() -> None:
-    tokens = Tokenizer(TINY, replace(SMALL, start=None, context=3))(["red chair", "red red chair"])
-    assert tokens.ids.tolist() == [[4, 5, 2], [4, 4, 2]]
-    assert tokens.cut == (False, True)
+    startless = Tokenizer(TINY, replace(SMALL, start=None, context=3))(["red chair", "red red chair"])
+    assert (startless.ids.tolist(), startless.cut) == ([[4, 5, 2], [4, 4, 2]], (False, True))
 
 
 @settings(max_examples=100, deadline=None)
@@ -159,7 +149,3 @@ def test_bad_definitions_and_specs_become_sentences() -> None:
             Tokenizer(TINY, wrong)
     with pytest.raises(TextError, match="no room"):
         replace(SMALL, context=2)
-
-
-def test_spec_survives_json() -> None:
-    assert TextSpec(**json.loads(json.dumps(asdict(SMALL)))) == SMALL

@@ -176,37 +176,22 @@ def test_a_name_that_is_no_text_is_told(tmp_path: Path) -> None:
     assert items(tmp_path) == {}
 
 
-def test_folders_can_be_passed_over(tmp_path: Path) -> None:
-    put(tmp_path / "data" / "blob.png")
-    put(tmp_path / "a.png")
-    layout = FolderLayout(MESHES, no_companions, skip=frozenset([tmp_path / "data"]))
-    assert [entry.id for entry in read(tmp_path, layout).entries] == ["a"]
-
-
-def test_some_files_can_be_asked_for(tmp_path: Path) -> None:
-    for name in ("a.png", "a.glb", "b.png", "deep/c.png"):
-        put(tmp_path / name)
-    put(tmp_path / "a.txt", "the first")
-    layout = FolderLayout(MESHES, no_companions)
-    entries = read(tmp_path, layout, [tmp_path / "a.png", tmp_path / "deep" / "c.png"]).entries
-    assert [(entry.id, entry.texts) for entry in entries] == [("a", ("the first",)), ("deep/c", ())]
-
-
-def test_a_part_of_a_folder_keeps_the_names_of_the_whole(tmp_path: Path) -> None:
-    put(tmp_path / "a.png")
-    put(tmp_path / "deep" / "b.png")
-    layout = FolderLayout(MESHES, no_companions)
-    assert [entry.id for entry in read(tmp_path, layout, below=tmp_path / "deep").entries] == ["deep/b"]
-
-
-def test_no_folder_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FolderError, match="there is no folder"):
-        found(tmp_path / "none")
-
-
 def test_photos_of_phones_need_their_decoder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put(tmp_path / "photo.HEIC")
     assert set(items(tmp_path)) == {"photo"}
     monkeypatch.setattr("multifold.files.folder.reads_heif", lambda: False)
     assert items(tmp_path) == {}
     assert "pip install 'multifold[heif]'" in reasons(tmp_path)["photo.HEIC"]
+
+
+def test_parts_of_a_folder_can_be_asked_for_and_passed_over(tmp_path: Path) -> None:
+    for name in ("a.png", "a.glb", "b.png", "deep/c.png", "data/blob.png"):
+        put(tmp_path / name)
+    put(tmp_path / "a.txt", "the first")
+    layout = FolderLayout(MESHES, no_companions, skip=frozenset([tmp_path / "data"]))
+    assert [entry.id for entry in read(tmp_path, layout).entries] == ["a", "b", "deep/c"]
+    some = read(tmp_path, layout, [tmp_path / "a.png", tmp_path / "deep" / "c.png"]).entries
+    assert [(entry.id, entry.texts) for entry in some] == [("a", ("the first",)), ("deep/c", ())]
+    assert [entry.id for entry in read(tmp_path, layout, below=tmp_path / "deep").entries] == ["deep/c"]
+    with pytest.raises(FolderError, match="there is no folder"):
+        found(tmp_path / "none")

@@ -15,7 +15,7 @@ import numpy as np
 from index.collection import Collection
 from index.store.schema import VERSION
 from multifold.types import Item
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import SPACE
 from tests.index.things import thing
 
 FOLDER = Path(__file__).parent
@@ -38,7 +38,7 @@ def main() -> None:
     """Write the store by way of replaced and deleted items, so that its log has some history."""
     made = items()
     with tempfile.TemporaryDirectory() as folder:
-        with Collection.open(Path(folder), Sphere(FEATURE)) as collection:
+        with Collection.open(Path(folder), SPACE) as collection:
             collection.upsert([Item("gone", made[0].observations), *made[::-1]])
             collection.delete(["gone"])
             collection.upsert(made)

@@ -8,10 +8,9 @@ import numpy as np
 from index.collection import Collection
 from index.search.query import Query
 from multifold.types import Hit, Item, Kind, Observation, Vector
-from tests.index.spaces import FEATURE, Space, Sphere
+from tests.index.spaces import FEATURE, SPACE, Space
 from tests.index.things import caption, view
 
-SPACE = Sphere(FEATURE)
 THINGS = ("chair", "table", "lamp", "sofa", "shelf", "bed", "stool", "desk", "bench", "mirror")
 COLOURS = ("red", "green", "blue", "yellow", "white", "black", "brown", "grey", "pink", "orange")
 

@@ -1,4 +1,4 @@
-"""Collections to take snapshots of, and the databases that they may lie in."""
+"""The databases that a collection may lie in, and an empty collection in each."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,21 +7,7 @@ import pytest
 
 from index.collection import Collection
 from tests.index.servers import Server
-from tests.index.shots import SPACE, furnish
-
-
-@pytest.fixture
-def collection(tmp_path: Path) -> Iterator[Collection]:
-    with Collection.open(tmp_path / "things", SPACE) as opened:
-        furnish(opened)
-        yield opened
-
-
-@pytest.fixture
-def taken(collection: Collection, tmp_path: Path) -> Path:
-    """A snapshot."""
-    collection.snapshot(tmp_path / "things.tar")
-    return tmp_path / "things.tar"
+from tests.index.spaces import SPACE
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -31,3 +17,16 @@ def database(request: pytest.FixtureRequest) -> str | None:
         return None
     running: Server = request.getfixturevalue("server")
     return running.place()
+
+
+@pytest.fixture
+def place(server: Server) -> str:
+    """The address of an empty database."""
+    return server.place()
+
+
+@pytest.fixture
+def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
+    """An empty one, in the folder `things`."""
+    with Collection.open(tmp_path / "things", SPACE, database=database) as opened:
+        yield opened

@@ -3,13 +3,14 @@
 import os
 import sys
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
 from index.collection import Collection
 from index.store.database import SQLite
 from multifold import durable
-from tests.index.shots import SPACE
+from tests.index.spaces import SPACE
 from tests.index.storm import change
 
 EVERY = 7  # changes after which a snapshot is taken
@@ -33,8 +34,7 @@ def main(home: Path, what: str) -> None:
     """Make changes for ever."""
     careless(what)
     with Collection.open(home / "things", SPACE) as collection:
-        number = 0
-        while True:
+        for number in count():
             items, gone = change(number)
             if items:
                 keys = [collection.blobs.put(picture(number, one.id)) for one in items]
@@ -49,7 +49,6 @@ def main(home: Path, what: str) -> None:
             if number % EVERY == 0:
                 collection.snapshot(home / f"{number}.tar")
                 print(f"snapshot {number}", flush=True)
-            number += 1
 
 
 def picture(number: int, name: str) -> bytes:

@@ -6,10 +6,7 @@ import numpy as np
 
 from index.collection import Collection
 from multifold.types import Item
-from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import caption, feature, same, thing, view
-
-SPACE = Sphere(FEATURE)
 
 
 def chair(collection: Collection, picture: bytes = b"a picture") -> Item:

@@ -67,4 +67,5 @@ class Unguarded(Flat):
 
 Space = Sphere | Lorentz | Flat
 FEATURE = 4
-SPACES: tuple[Space, ...] = (Sphere(FEATURE), Lorentz(FEATURE + 1), Flat(FEATURE))
+SPACE = Sphere(FEATURE)  # where one is enough
+SPACES: tuple[Space, ...] = (SPACE, Lorentz(FEATURE + 1), Flat(FEATURE))

@@ -2,13 +2,14 @@
 
 import sys
 from collections.abc import Mapping
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
 from index.collection import Collection
 from multifold.types import Item
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import SPACE
 from tests.index.things import thing
 
 NAMES = [f"item {n}" for n in range(12)]
@@ -23,6 +24,12 @@ def change(number: int) -> tuple[list[Item], list[str]]:
     return [thing(name, rng, views=int(rng.integers(1, 40))) for name in names], []
 
 
+def apply(collection: Collection, number: int) -> None:
+    """Make the change of that number."""
+    items, gone = change(number)
+    collection.upsert(items) if items else collection.delete(gone)
+
+
 def foretold(state: Mapping[str, Item], number: int) -> dict[str, Item]:
     """The state after one more change."""
     items, gone = change(number)
@@ -32,15 +39,10 @@ def foretold(state: Mapping[str, Item], number: int) -> dict[str, Item]:
 
 def main(folder: Path, number: int) -> None:
     """Make changes for ever, and say which have been acknowledged."""
-    collection = Collection.open(folder, Sphere(FEATURE))
-    while True:
-        items, gone = change(number)
-        if items:
-            collection.upsert(items)
-        else:
-            collection.delete(gone)
-        print(number, flush=True)
-        number += 1
+    collection = Collection.open(folder, SPACE)
+    for each in count(number):
+        apply(collection, each)
+        print(each, flush=True)
 
 
 if __name__ == "__main__":

@@ -20,15 +20,13 @@ from index.store.item_rows import pool_features
 from index.store.metadata import ForeignStoreError
 from index.store.schema import VERSION
 from multifold.types import Item, Pooling, pool_mean
-from tests.index.spaces import FEATURE, SPACES, Lorentz, Space, Sphere
+from tests.index.spaces import FEATURE, SPACE, SPACES, Lorentz, Space
 from tests.index.things import answers, brute, caption, feature, query, same, thing, view
-
-SPHERE = Sphere(FEATURE)
 
 
 @pytest.fixture
 def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
-    with Collection.open(tmp_path / "things", SPHERE, database=database) as opened:
+    with Collection.open(tmp_path / "things", SPACE, database=database) as opened:
         yield opened
 
 
@@ -132,21 +130,21 @@ def test_pooling_in_bulk_is_pooling_one_by_one() -> None:
 
 
 def test_another_encoder_is_refused_by_name(tmp_path: Path, database: str | None) -> None:
-    Collection.open(tmp_path, SPHERE, database=database).close()
-    other = replace(SPHERE, vector_id="other")
+    Collection.open(tmp_path, SPACE, database=database).close()
+    other = replace(SPACE, vector_id="other")
     for read_only in (False, True):
         with pytest.raises(ForeignStoreError, match=r"'sphere'.*'other'"):
             Collection.open(tmp_path, other, read_only=read_only, database=database)
-    Collection.open(tmp_path, SPHERE, database=database).close()
+    Collection.open(tmp_path, SPACE, database=database).close()
 
 
 def test_one_writer_many_readers(tmp_path: Path) -> None:
     rng = np.random.default_rng(6)
-    with Collection.open(tmp_path, SPHERE, writer="http://127.0.0.1:8000") as collection:
+    with Collection.open(tmp_path, SPACE, writer="http://127.0.0.1:8000") as collection:
         assert writer_of(tmp_path) == "http://127.0.0.1:8000"
         with pytest.raises(LockError, match="8000"):
-            Collection.open(tmp_path, SPHERE)
-        with Collection.open(tmp_path, SPHERE, read_only=True) as reader:
+            Collection.open(tmp_path, SPACE)
+        with Collection.open(tmp_path, SPACE, read_only=True) as reader:
             with pytest.raises(CollectionError, match="reading only"):
                 reader.upsert([thing("a", rng)])
             with pytest.raises(CollectionError, match="reading only"):
@@ -162,12 +160,12 @@ def test_one_writer_many_readers(tmp_path: Path) -> None:
 
 def test_reading_needs_a_collection(tmp_path: Path, database: str | None) -> None:
     with pytest.raises(StoreError, match="There is no collection"):
-        Collection.open(tmp_path / "nowhere", SPHERE, read_only=True, database=database)
+        Collection.open(tmp_path / "nowhere", SPACE, read_only=True, database=database)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_closed_collection_says_so(tmp_path: Path, database: str | None) -> None:
-    collection = Collection.open(tmp_path, SPHERE, database=database)
+    collection = Collection.open(tmp_path, SPACE, database=database)
     collection.close()
     collection.close()
     for use in (
@@ -181,7 +179,7 @@ def test_a_closed_collection_says_so(tmp_path: Path, database: str | None) -> No
 
 def test_the_store_is_as_promised(tmp_path: Path) -> None:
     rng = np.random.default_rng(7)
-    with Collection.open(tmp_path, SPHERE) as collection:
+    with Collection.open(tmp_path, SPACE) as collection:
         collection.upsert([thing("a", rng), thing("b", rng)])
         collection.upsert([thing("a", rng, views=1, captions=0)])
         collection.delete(["b"])
@@ -211,19 +209,19 @@ def test_the_store_is_as_promised(tmp_path: Path) -> None:
 
 
 def test_another_schema_is_refused(tmp_path: Path) -> None:
-    Collection.open(tmp_path, SPHERE).close()
+    Collection.open(tmp_path, SPACE).close()
     with sqlite3.connect(tmp_path / "store.sqlite") as store:
         store.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
     store.close()
     with pytest.raises(ForeignStoreError, match="schema 99"):
-        Collection.open(tmp_path, SPHERE)
+        Collection.open(tmp_path, SPACE)
 
 
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "store.sqlite").write_bytes(json.dumps({"not": "a database"}).encode() * 100)
     for _ in range(2):  # the lock was given back
         with pytest.raises(StoreError, match="not a database"):
-            Collection.open(tmp_path, SPHERE)
+            Collection.open(tmp_path, SPACE)
 
 
 def test_engines_that_fail_halfway_are_rebuilt(
@@ -247,7 +245,7 @@ def test_engines_that_fail_halfway_are_rebuilt(
     assert same(items[-1], changed)  # durable before the engines failed
     for pooled in ("mean", "max"):
         asked = query(feature(1), pool=pooled)
-        assert answers(collection.search(asked)) == brute(items, SPHERE, asked)
+        assert answers(collection.search(asked)) == brute(items, SPACE, asked)
 
 
 def test_many_queries_are_answered_as_each_alone(collection: Collection) -> None:

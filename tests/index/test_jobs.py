@@ -9,7 +9,7 @@ from index import jobs
 from index.collection import Collection
 from index.jobs import JobList, JobProgress, JobRecord, NoSuchJobError
 from index.registry import CollectionRegistry
-from tests.index.shots import SPACE
+from tests.index.spaces import SPACE
 
 
 @pytest.fixture

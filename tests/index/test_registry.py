@@ -10,7 +10,8 @@ from index.maintenance.restore import restore_snapshot
 from index.names import CollectionNameError
 from index.registry import FOLDER, CollectionEntry, CollectionRegistry, NameTakenError, NoSuchCollectionError
 from index.store.database import StoreError
-from tests.index.shots import SPACE, equal, furnish, held
+from tests.index.shots import equal, furnish, held
+from tests.index.spaces import SPACE
 from tests.index.things import feature, query
 
 HOSTILE = ("", "..", "a/b", "A", "-a", "a.b", "a b", "ä", "a\x00", "a" * 41, "c;drop", 'c"', "a\n")

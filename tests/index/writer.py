@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from index.collection import Collection
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import SPACE
 from tests.index.things import thing
 
 
 def main(folder: Path, database: str, number: int, count: int) -> None:
     """Write items that all processes fight for, and some of our own."""
     rng = np.random.default_rng(number)
-    with Collection.open(folder, Sphere(FEATURE), database=database) as collection:
+    with Collection.open(folder, SPACE, database=database) as collection:
         for n in range(count):
             shared = [thing(f"shared {rng.integers(5)}", rng)]
             collection.upsert([*shared, thing(f"own {number} {n}", rng)])

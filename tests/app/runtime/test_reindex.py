@@ -13,7 +13,7 @@ from multifold.client import Client
 from multifold.types import Item, Observation
 from tests.app.answers import refused
 from tests.app.house import House, house
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import SPACE
 from tests.index.things import answers, feature, query, thing
 
 COUNT = 700
@@ -47,7 +47,7 @@ def test_a_job_builds_another_index(shop: House) -> None:
 
 def test_nothing_is_lost_or_missed_while_an_index_is_built(tmp_path: Path) -> None:
     rng, stop, failed = np.random.default_rng(1), threading.Event(), list[str]()
-    with Collection.open(tmp_path, Sphere(FEATURE), plan=IndexPlan(type="exact")) as collection:
+    with Collection.open(tmp_path, SPACE, plan=IndexPlan(type="exact")) as collection:
         collection.upsert([thing(f"{n}", rng) for n in range(600)])
 
         def ask() -> None:
@@ -85,7 +85,7 @@ def test_an_index_that_is_called_off_leaves_the_former_one(tmp_path: Path) -> No
     def stop(_: int) -> None:
         raise InterruptedError
 
-    with Collection.open(tmp_path, Sphere(FEATURE), plan=IndexPlan(type="exact")) as collection:
+    with Collection.open(tmp_path, SPACE, plan=IndexPlan(type="exact")) as collection:
         collection.upsert([thing(f"{n}", np.random.default_rng(n)) for n in range(20)])
         with pytest.raises(InterruptedError):
             collection.reindex(IndexPlan(recall=0.5), stop)

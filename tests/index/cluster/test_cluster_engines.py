@@ -30,11 +30,10 @@ from multifold.types import Item
 from tests.index.clusters import embedded
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.servers import Server
-from tests.index.spaces import FEATURE, SPACES, Space, Sphere
+from tests.index.spaces import SPACE, SPACES, Space
 from tests.index.things import answers, brute, feature, query, thing
 from tests.waiting import PATIENCE, wait_for
 
-SPACE = Sphere(FEATURE)
 ASKED = query(feature(1, 2, -1), limit=50)
 
 
@@ -286,6 +285,7 @@ def test_one_who_wakes_up_late_takes_nothing_back() -> None:
     assert (both[0].fed, both[0].whole, both[0].written, len(both[0].segments)) == (9, False, 90, 2)
     assert mark_from_note(late.as_note()) == late.after(None) == late
     assert late.after(FeedMark()).place != begun.place
+    assert mark_from_note(late.as_note().replace("shape", "together")) is None  # of an earlier version
 
 
 def test_one_who_feeds_and_sleeps_is_not_waited_for(

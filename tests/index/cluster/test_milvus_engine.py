@@ -22,13 +22,12 @@ from tests.index.clusters import MilvusServer
 from tests.index.engines.test_engines import compare, exactly
 from tests.index.filtering import lets_through
 from tests.index.servers import Server
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import SPACE, Sphere
 from tests.index.things import answers, brute, caption, feature, query, thing, view
 from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 
-SPACE = Sphere(FEATURE)
 ASKED = query(feature(1, 2, -1), limit=50)
 
 

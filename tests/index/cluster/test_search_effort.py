@@ -13,9 +13,8 @@ from index.cluster.search_effort import EFFORTS, LEAST, MOST, effort_for, least_
 from index.engines.faiss_index import SearchSetting
 from index.engines.segments import SegmentReport
 from index.store.store import Store
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import SPACE
 
-SPACE = Sphere(FEATURE)
 MEASURED = (SearchSetting(10, 48, 14, 0.99, 1e-3), SearchSetting(100, 300, 104, 0.995, 2e-3))
 
 

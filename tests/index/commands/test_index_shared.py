@@ -18,7 +18,8 @@ from multifold.cli import main
 from multifold.types import Item
 from tests import tiny
 from tests.index.servers import Server
-from tests.index.shots import SPACE, equal, furnish, held
+from tests.index.shots import equal, furnish, held
+from tests.index.spaces import SPACE
 
 DIM, ROWS = 8, 900
 VECTORS = np.random.default_rng(0).standard_normal((ROWS, DIM)).astype(np.float32)

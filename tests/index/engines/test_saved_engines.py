@@ -12,10 +12,9 @@ from index.engines import saved_engines
 from index.engines.builder import SegmentBuilder
 from index.engines.faiss_engine import FaissEngine
 from index.search import engine_set
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import answers, query, thing
 
-SPACE = Sphere(FEATURE)
 PLAN = IndexPlan("Flat", "cpu", seal_at=40)
 
 

@@ -13,7 +13,8 @@ from index.search.model import LEGS, NAMES, PLACES, RULES, EvidenceModel, SideMo
 from multifold.bundle.text_reader import open_text_reader
 from multifold.types import Side
 from tests import reading
-from tests.index.coloured import SPACE, coloured, find, without
+from tests.index.coloured import coloured, find, without
+from tests.index.spaces import SPACE
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from index.fit.trials import TrialMaker
 from index.search.model import NAMES
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.types import Features, Item, Verdict
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import view
 
-SPACE = Sphere(FEATURE)
 COUNT = 60
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from index.collection import Collection
 from multifold.types import Item
-from tests.index.coloured import SPACE, coloured, direction, find, ids
+from tests.index.coloured import coloured, direction, find, ids
+from tests.index.spaces import SPACE
 from tests.index.things import caption, feature, view
 
 MANY = 40

@@ -18,8 +18,8 @@ from index.store.database import StoreError
 from index.store.folder_locks import LockError, keep_blobs
 from index.store.store import Store, open_blobs
 from multifold.types import Item
-from tests.index.shots import SPACE, chair, equal, held
-from tests.index.spaces import FEATURE
+from tests.index.shots import chair, equal, held
+from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import answers, brute, feature, query, thing
 
 

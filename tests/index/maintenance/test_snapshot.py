@@ -22,7 +22,8 @@ from index.maintenance.snapshot import SnapshotError
 from index.store.blobs import FolderBlobs
 from index.store.folder_locks import LockError, allow_blob_removal
 from multifold.types import Item
-from tests.index.shots import SPACE, chair, equal, held
+from tests.index.shots import chair, equal, held
+from tests.index.spaces import SPACE
 from tests.index.storm import change, foretold
 from tests.index.things import answers, feature, query, thing
 from tests.waiting import until

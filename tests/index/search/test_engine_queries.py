@@ -14,7 +14,7 @@ from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
 from index.search import engine_queries
 from multifold.types import Mix, Pooling
-from tests.index.spaces import FEATURE, SPACES, Space, Sphere
+from tests.index.spaces import FEATURE, SPACE, SPACES, Space
 from tests.index.things import answers, brute, feature, query, thing
 
 WEIGHTS = {
@@ -86,5 +86,5 @@ def test_a_scan_finds_what_looking_at_each_row_finds(seed: int, weight: float) -
 def test_a_mix_that_cannot_be_is_refused(
     tmp_path: Path, parts: tuple[tuple[np.ndarray, float], ...], reason: str
 ) -> None:
-    with Collection.open(tmp_path, Sphere(FEATURE)) as collection, pytest.raises(QueryError, match=reason):
+    with Collection.open(tmp_path, SPACE) as collection, pytest.raises(QueryError, match=reason):
         collection.search(query(Mix(parts)))

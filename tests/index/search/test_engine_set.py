@@ -14,7 +14,7 @@ from index.contracts import IndexPlan
 from index.store.filters import parse_filter
 from multifold.types import Item, Observation
 from tests.index.filtering import lets_through
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import query
 
 CROWD = 300
@@ -43,7 +43,7 @@ def test_no_crowd_keeps_an_item_out(type: str, seed: int, count: int, where: Any
     plan = IndexPlan(type, "cpu", 0.9, seal_at=100, flat_below=0)
     with (
         tempfile.TemporaryDirectory() as folder,
-        Collection.open(Path(folder), Sphere(FEATURE), plan=plan) as collection,
+        Collection.open(Path(folder), SPACE, plan=plan) as collection,
     ):
         items = crowded(rng, count)
         collection.upsert(items)

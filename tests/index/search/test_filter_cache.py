@@ -16,7 +16,7 @@ from index.store import filters
 from index.store.filters import parse_filter
 from multifold.types import Item, Observation, Pooling
 from tests.index.filtering import Raw, lets_through, random_filter
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import SPACE, Sphere
 from tests.index.things import feature, query, view
 
 DIM, ITEMS, QUERIES = 16, 4000, 25
@@ -25,7 +25,7 @@ RECALL, MARGIN = 0.95, 0.03
 
 @pytest.fixture
 def collection(tmp_path: Path) -> Iterator[Collection]:
-    with Collection.open(tmp_path / "things", Sphere(FEATURE)) as opened:
+    with Collection.open(tmp_path / "things", SPACE) as opened:
         yield opened
 
 

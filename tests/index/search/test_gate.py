@@ -12,7 +12,7 @@ from index.collection import Collection
 from index.search.engine_set import ReadWriteGate
 from index.store.filters import parse_filter
 from multifold.types import Item, Observation, Pooling
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import SPACE
 from tests.index.things import query
 from tests.waiting import PATIENCE, until
 
@@ -31,10 +31,10 @@ def edition(name: int, version: int) -> Item:
 
 @pytest.mark.parametrize("readers", ["threads of the writer", "another opening"])
 def test_searches_beside_writes_see_whole_items(tmp_path: Path, readers: str) -> None:
-    writer = Collection.open(tmp_path, Sphere(FEATURE))
+    writer = Collection.open(tmp_path, SPACE)
     writer.upsert([edition(name, 0) for name in range(ITEMS)])
     apart = readers == "another opening"
-    reader = Collection.open(tmp_path, Sphere(FEATURE), read_only=True) if apart else writer
+    reader = Collection.open(tmp_path, SPACE, read_only=True) if apart else writer
 
     def write() -> None:
         for version in range(1, EDITIONS):
@@ -62,7 +62,7 @@ def test_searches_beside_writes_see_whole_items(tmp_path: Path, readers: str) ->
 
 
 def test_writes_of_many_threads_all_arrive(tmp_path: Path) -> None:
-    with Collection.open(tmp_path, Sphere(FEATURE)) as collection, ThreadPoolExecutor(4) as pool:
+    with Collection.open(tmp_path, SPACE) as collection, ThreadPoolExecutor(4) as pool:
         versions = list(pool.map(lambda name: collection.upsert([edition(name, 1)]), range(20)))
         assert sorted(versions) == list(range(1, 21))
         assert collection.count() == 20

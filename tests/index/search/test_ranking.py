@@ -15,8 +15,8 @@ from index.search.query import TARGET_LEGS
 from index.search.ranking import Scores
 from index.store.filters import parse_filter
 from multifold.types import SIDES, Item, Target
-from tests.index.coloured import SPACE, coloured, direction, find, ids, without
-from tests.index.spaces import FEATURE
+from tests.index.coloured import coloured, direction, find, ids, without
+from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import caption
 
 TARGETS: tuple[Target, ...] = get_args(Target)

@@ -1,43 +1,74 @@
-"""Blobs in a folder never leave it, and survive what happens to a disk; see test_bucket.py for all places."""
+"""Blobs keep bytes by their hash, in a folder and in a bucket alike; and what is the folder's own."""
 
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.store.blobs import BlobError, FolderBlobs
+from index.store.blobs import BlobError, Blobs, DamagedBlobError, FolderBlobs
+from index.store.store import open_blobs
 from multifold import durable
+from tests.index.buckets import BucketServer
 
 DATA = b"a picture"
 KEY = hashlib.sha256(DATA).hexdigest()
 
 
-def test_bytes_come_back(tmp_path: Path) -> None:
-    blobs = FolderBlobs(tmp_path / "deep" / "blobs")
-    assert blobs.put(DATA) == KEY
-    assert blobs.put(DATA, ".png") == blobs.put(DATA, ".png") == KEY + ".png"
-    assert (blobs.put(DATA, ".png").hash, blobs.put(DATA, ".png").suffix) == (KEY, ".png")
-    assert FolderBlobs(tmp_path / "deep" / "blobs").get(KEY) == blobs.path(KEY + ".png").read_bytes() == DATA
-    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 2
+@pytest.fixture(params=["folder", "bucket"])
+def bucket(request: pytest.FixtureRequest) -> str | None:
+    if request.param == "folder":
+        return None
+    running: BucketServer = request.getfixturevalue("s3")
+    return running.place()
 
 
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    blobs = FolderBlobs(tmp_path)
+@pytest.fixture
+def blobs(tmp_path: Path, bucket: str | None) -> Blobs:
+    return open_blobs(tmp_path / "things", bucket)
+
+
+def test_bytes_come_back_to_whoever_opens_the_place(blobs: Blobs, bucket: str | None, tmp_path: Path) -> None:
+    assert (blobs.put(DATA), blobs.put(DATA, ".png")) == (KEY, KEY + ".png")
+    key = blobs.put(DATA, ".png")
+    assert (key.hash, key.suffix) == (KEY, ".png")
+    assert blobs.get(KEY) == blobs.get(key) == DATA
+    assert blobs.get(blobs.put(b"")) == b""
+    again = open_blobs(tmp_path / "things", bucket)
+    assert set(again.all()) == {KEY, key, hashlib.sha256(b"").hexdigest()}
+    assert again.size() == 2 * len(DATA)
+
+
+def test_a_new_place_is_empty(blobs: Blobs) -> None:
     assert not blobs.exists(KEY)
-    with pytest.raises(BlobError, match=KEY):
+    assert (list(blobs.all()), blobs.size()) == ([], 0)
+    blobs.sweep()
+    blobs.remove([KEY])
+    with pytest.raises(DamagedBlobError, match=f"no blob {KEY}"):
         blobs.get(KEY)
 
 
-@pytest.mark.parametrize(
-    "key", ["", "../x", KEY[:-1], KEY.upper(), KEY + "/..", KEY + ".png\n", f"{KEY}.", "/etc/passwd"]
-)
-def test_a_bad_key_is_refused(tmp_path: Path, key: str) -> None:
-    for ask in (FolderBlobs(tmp_path).path, FolderBlobs(tmp_path).get, FolderBlobs(tmp_path).exists):
-        with pytest.raises(BlobError, match="no blob key"):
-            ask(key)
+def test_what_is_removed_is_gone(blobs: Blobs) -> None:
+    keys = [blobs.put(b"%d" % number) for number in range(5)]
+    blobs.remove(keys[1:] + keys[1:2])
+    assert list(blobs.all()) == keys[:1]
+    with pytest.raises(BlobError, match="no blob"):
+        blobs.get(keys[1])
+
+
+def test_a_bad_key_or_suffix_is_refused(blobs: Blobs) -> None:
+    bad = ("", "../x", KEY[:-1], KEY.upper(), KEY + "/..", KEY + ".png\n", f"{KEY}.", "/etc/passwd")
+    for key in bad:
+        for ask in (blobs.get, blobs.exists, blobs.read, lambda bad: blobs.write(bad, DATA)):
+            with pytest.raises(BlobError, match="no blob key"):
+                ask(key)
+    for suffix in ("png", ".", "/../x", ".PNG", "." + "a" * 17):
+        with pytest.raises(BlobError, match="suffix"):
+            blobs.put(DATA, suffix)
+    assert list(blobs.all()) == []
 
 
 @given(st.text(max_size=80))
@@ -49,18 +80,18 @@ def test_no_key_leaves_the_folder(key: str) -> None:
     assert path.resolve().is_relative_to("/blobs")
 
 
-@pytest.mark.parametrize("suffix", ["png", ".", "/../x", ".PNG", "." + "a" * 17])
-def test_a_bad_suffix_is_refused(tmp_path: Path, suffix: str) -> None:
-    with pytest.raises(BlobError, match="suffix"):
-        FolderBlobs(tmp_path).put(DATA, suffix)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_damaged_blob_is_not_served(tmp_path: Path) -> None:
-    blobs = FolderBlobs(tmp_path)
-    blobs.path(blobs.put(DATA)).write_bytes(b"another picture")
-    with pytest.raises(BlobError, match="damaged"):
+def test_damage_is_seen(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
+    blobs.put(DATA)
+    monkeypatch.setattr(type(blobs), "read", lambda self, key: b"another picture")
+    with pytest.raises(DamagedBlobError, match="damaged"):
         blobs.get(KEY)
+
+
+def test_many_threads(blobs: Blobs) -> None:
+    many = [b"%d" % (number % 20) for number in range(60)]
+    with ThreadPoolExecutor(8) as threads:
+        keys = list(threads.map(blobs.put, many))
+        assert list(threads.map(blobs.get, keys)) == many
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,22 +114,3 @@ def test_what_a_killed_writer_left_is_swept(tmp_path: Path) -> None:
     blobs.sweep()
     assert not left.exists()
     assert blobs.get(KEY) == DATA
-
-
-def test_bytes_are_synced_before_they_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[str] = []
-    fsync, replace = os.fsync, Path.replace
-
-    def sync(handle: int) -> None:
-        order.append("sync")
-        fsync(handle)
-
-    def name(self: Path, target: Path) -> Path:
-        order.append("name")
-        return replace(self, target)
-
-    monkeypatch.setattr(os, "fsync", sync)
-    monkeypatch.setattr(Path, "replace", name)
-    with durable.replace_file(tmp_path / "file") as out:
-        out.write(DATA)
-    assert order == ["sync", "name", "sync"]

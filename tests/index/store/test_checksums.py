@@ -16,7 +16,7 @@ from index.contracts import CollectionLocation, IndexPlan
 from index.maintenance.archive import ArchiveError
 from index.maintenance.compact import compact_collection
 from index.maintenance.restore import restore_snapshot
-from index.maintenance.snapshot import take_snapshot
+from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_store_problems
 from index.store.blobs import FolderBlobs
 from index.store.browse import DAMAGED_ROW
@@ -27,10 +27,10 @@ from index.store.schema import tables
 from index.store.store import Store
 from multifold.errors import MultifoldError
 from multifold.types import Item, Observation
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.processes import GOLDEN
+from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import feature, query, view
 
-SPACE = Sphere(FEATURE)
 Harm: TypeAlias = Callable[[bytes], bytes | str]
 
 
@@ -44,10 +44,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def pointing(axis: int) -> Item:
-    numbers = [0.0] * FEATURE
-    numbers[axis] = 1.0
+    numbers = np.eye(FEATURE)[axis]
     turned = [0.1, *numbers[1:]] if axis else [1.0, 0.1, *numbers[2:]]
     return Item(f"item {axis}", (view(0, feature(*numbers)), view(1, feature(*turned))), {"n": axis})
+
+
+def edit(folder: Path, script: str) -> None:
+    with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
+        store.executescript(script)
 
 
 def damage(folder: Path, item: str, ordinal: int, harm: Harm) -> None:
@@ -71,22 +75,22 @@ def make_nan(stored: bytes) -> bytes:
     return struct.pack("<f", float("nan")) + stored[4:]
 
 
-def cut(stored: bytes) -> bytes:
-    return stored[:-3]
+HARMS: tuple[Harm, ...] = (flip_sign, make_nan, lambda stored: stored[:-3], lambda _: "text")
 
 
-def become_text(_: bytes) -> str:
-    return "text"
+def problems(folder: Path) -> list[str]:
+    with closing(Store(folder / "store.sqlite", None, read_only=True)) as store:
+        every = find_store_problems(FolderBlobs(folder / "blobs"), store)
+        return [one for one in every if not one.startswith("Picture")]  # none are stored here
 
 
-HARMS = pytest.mark.parametrize("harm", [flip_sign, make_nan, cut, become_text])
-
-
-@HARMS
+@pytest.mark.parametrize("harm", HARMS, ids=["sign", "none", "cut", "text"])
 def test_a_damaged_observation_is_named_and_left_out(
     folder: Path, harm: Harm, caplog: pytest.LogCaptureFixture
 ) -> None:
+    assert problems(folder) == []
     damage(folder, "item 1", 0, harm)
+    assert "Item 'item 1': view 0 is damaged: its feature is not what was written." in problems(folder)
     with Collection.open(folder, SPACE) as collection:
         assert "Item 'item 1': view 0 is damaged: its feature is not what was written" in caplog.text
         hits = {pool: collection.search(query(feature(0, 1), pool=pool)) for pool in ("mean", "max")}
@@ -100,43 +104,33 @@ def test_a_damaged_observation_is_named_and_left_out(
         with pytest.raises(ItemError, match="view 0 is damaged"):
             collection.upsert([item])
         assert collection.disagreements() == []
-
-
-@HARMS
-def test_an_item_of_damage_alone_is_no_answer(folder: Path, harm: Harm) -> None:
-    for ordinal in (0, 1):
-        damage(folder, "item 1", ordinal, harm)
-    with Collection.open(folder, SPACE) as collection:
+    damage(folder, "item 1", 1, harm)
+    with Collection.open(folder, SPACE) as collection:  # an item of damage alone is no answer
         assert {hit.id for hit in collection.search(query(feature(0, 1)))} == {"item 0", "item 2"}
         collection.upsert([pointing(1)])
         assert collection.search(query(feature(0, 1)))[0].id == "item 1"
 
 
 def test_a_row_that_names_something_else_is_damaged(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
-        store.execute("UPDATE observations SET side = 'imbge' WHERE ordinal = 1")
+    edit(folder, "UPDATE observations SET side = 'imbge' WHERE ordinal = 1")
     with Collection.open(folder, SPACE) as collection:
         assert [hit.id for hit in collection.search(query(feature(0, 0, 1), limit=1))] == ["item 2"]
     assert len([one for one in problems(folder) if "view 1 is damaged: its row" in one]) == 3
 
 
-def problems(folder: Path) -> list[str]:
-    with closing(Store(folder / "store.sqlite", None, read_only=True)) as store:
-        every = find_store_problems(FolderBlobs(folder / "blobs"), store)
-        return [one for one in every if not one.startswith("Picture")]  # none are stored here
-
-
-@HARMS
-def test_verify_finds_every_harm(folder: Path, harm: Harm) -> None:
-    assert problems(folder) == []
-    damage(folder, "item 2", 1, harm)
-    assert "Item 'item 2': view 1 is damaged: its feature is not what was written." in problems(folder)
-
-
-def test_a_payload_that_is_not_what_was_written_is_named(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
-        store.execute("UPDATE items SET payload = '{\"n\": 7}' WHERE id = 'item 1'")
+def test_a_payload_that_is_not_what_was_written_is_no_answer_and_not_written_again(folder: Path) -> None:
+    edit(folder, "UPDATE items SET payload = '{\"n\": 7' WHERE id = 'item 1'")
     assert problems(folder) == ["Item 'item 1': its payload or its list of files is not what was written."]
+    with Collection.open(folder, SPACE) as collection:
+        first = collection.search(query(feature(0, 1)))[0]
+        assert (first.id, first.payload) == ("item 1", {})
+        item = collection.get("item 1")
+        assert item is not None
+        assert (item.whole, item.payload, item.notes) == (False, {}, (DAMAGED_ROW,))
+        with pytest.raises(ItemError, match="its payload or its list of files is damaged"):
+            collection.upsert([item])
+    with pytest.raises(StoreError, match=r"'item 1'.*so none is removed"):
+        compact_collection(CollectionLocation(folder))
 
 
 def flipped(value: object, place: int) -> object:
@@ -150,27 +144,36 @@ def flipped(value: object, place: int) -> object:
     return bytes(data) if isinstance(value, bytes) else data.decode("latin-1")
 
 
-def columns_of_every_table() -> list[tuple[str, str]]:
-    """All but what a saved index alone goes by; that index is compared too."""
-    own = [(table.name, column.name) for table in tables.sorted_tables for column in table.columns]
-    return [one for one in own if one[1] != "replaced_size"]
+# All but what a saved index alone goes by; that index is compared too.
+COLUMNS = [
+    (table.name, column.name)
+    for table in tables.sorted_tables
+    for column in table.columns
+    if column.name != "replaced_size"
+]
 
 
-@pytest.mark.parametrize(("table", "column"), columns_of_every_table())
-def test_a_bit_that_flips_anywhere_is_told(folder: Path, table: str, column: str) -> None:
-    with Collection.open(folder, SPACE) as collection:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A store with something in every column."""
+    home = tmp_path_factory.mktemp("written")
+    with Collection.open(home, SPACE) as collection:
+        collection.upsert([pointing(n) for n in range(3)])
         said = Observation("caption", 0, feature(0, 1), "a red thing")
         seen = replace(view(2, feature(0, 1)), blob="0" * 64)
         told = Item("item 1", (said, seen), {"n": 1, "is": "red"}, files=("0" * 64,))
         collection.upsert([pointing(0), told])  # in place of the former
         part = FeedbackQueryPart("text", text="red")
-        verdict = Judgement("0" * 32, "item 1", "good", "item", (part,), "ann", ("view", 0), 1.5)
-        collection.judge(verdict)
-    assert problems(folder) == []
-    untouched = (folder / "store.sqlite").read_bytes()
+        collection.judge(Judgement("0" * 32, "item 1", "good", "item", (part,), "ann", ("view", 0), 1.5))
+    assert problems(home) == []
+    return (home / "store.sqlite").read_bytes()
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS)
+def test_a_bit_that_flips_anywhere_is_told(written: bytes, tmp_path: Path, table: str, column: str) -> None:
     for place in range(3):
-        (folder / "store.sqlite").write_bytes(untouched)
-        with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
+        (tmp_path / "store.sqlite").write_bytes(written)
+        with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
             of_them = f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL"
             if table == "meta":
                 of_them += " AND key IN ('schema', 'vector_id', 'feature_length')"
@@ -182,54 +185,35 @@ def test_a_bit_that_flips_anywhere_is_told(folder: Path, table: str, column: str
             except sqlite3.IntegrityError:
                 continue  # the file itself would not hold together
         try:
-            with Collection.open(folder, SPACE) as collection:
+            with Collection.open(tmp_path, SPACE) as collection:
                 collection.search(query(feature(0, 1)))
                 collection.scroll(limit=10)
                 collection.read(page_of_judgements)
-            found = problems(folder)
+            found = problems(tmp_path)
         except MultifoldError as error:
             found = [str(error)]
         assert found, f"{value!r} became {flipped(value, 7 * place)!r}"
 
 
-def test_a_damaged_payload_is_no_answer_and_is_not_written_again(folder: Path) -> None:
-    with closing(sqlite3.connect(folder / "store.sqlite")) as store, store:
-        store.execute("UPDATE items SET payload = '{\"n\": 7' WHERE id = 'item 1'")
-    with Collection.open(folder, SPACE) as collection:
-        first = collection.search(query(feature(0, 1)))[0]
-        assert (first.id, first.payload) == ("item 1", {})
-        item = collection.get("item 1")
-        assert item is not None
-        assert (item.whole, item.payload, item.notes) == (False, {}, (DAMAGED_ROW,))
-        with pytest.raises(ItemError, match="its payload or its list of files is damaged"):
-            collection.upsert([item])
-    with pytest.raises(StoreError, match=r"'item 1'.*so none is removed"):
-        compact_collection(CollectionLocation(folder))
-
-
-def test_a_snapshot_says_what_is_damaged_and_no_more_is_restored(folder: Path, tmp_path: Path) -> None:
-    damage(folder, "item 2", 1, flip_sign)
+def snapshot(folder: Path, path: Path) -> SnapshotReport:
     with closing(Store(folder / "store.sqlite", None, read_only=True)) as store:
-        report = take_snapshot(store, FolderBlobs(folder / "blobs"), tmp_path / "one.tar")
-    assert report.damaged == ("Item 'item 2': view 1 is damaged: its feature is not what was written",)
-    restore_snapshot(tmp_path / "one.tar", tmp_path / "copy")
-    assert len(problems(tmp_path / "copy")) == 1
-    told = (tmp_path / "one.tar").read_bytes()
-    assert b'"damaged": ["Item' in told
+        return take_snapshot(store, FolderBlobs(folder / "blobs"), path)
 
 
-def test_a_snapshot_of_unknown_damage_is_refused(
+def test_a_snapshot_says_what_is_damaged_and_no_more_is_restored(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     damage(folder, "item 2", 1, flip_sign)
-    with (
-        closing(Store(folder / "store.sqlite", None, read_only=True)) as store,
-        monkeypatch.context() as patch,
-    ):
-        patch.setattr("index.maintenance.snapshot.find_damage", lambda _: iter(()))
-        take_snapshot(store, FolderBlobs(folder / "blobs"), tmp_path / "one.tar")
+    report = snapshot(folder, tmp_path / "one.tar")
+    assert report.damaged == ("Item 'item 2': view 1 is damaged: its feature is not what was written",)
+    assert b'"damaged": ["Item' in (tmp_path / "one.tar").read_bytes()
+    restore_snapshot(tmp_path / "one.tar", tmp_path / "copy")
+    assert len(problems(tmp_path / "copy")) == 1
+    with monkeypatch.context() as unknown:
+        unknown.setattr("index.maintenance.snapshot.find_damage", lambda _: iter(()))
+        snapshot(folder, tmp_path / "two.tar")
     with pytest.raises(ArchiveError, match="'item 2': view 1 is damaged"):
-        restore_snapshot(tmp_path / "one.tar", tmp_path / "copy")
+        restore_snapshot(tmp_path / "two.tar", tmp_path / "another")
 
 
 def test_numbers_that_are_none_keep_no_segment_from_being_sealed(tmp_path: Path) -> None:
@@ -245,8 +229,7 @@ def test_numbers_that_are_none_keep_no_segment_from_being_sealed(tmp_path: Path)
 
 
 def test_a_store_that_is_brought_up_to_date_has_checksums(tmp_path: Path) -> None:
-    golden = Path(__file__).parents[2] / "golden" / "store_5.sqlite"
-    (tmp_path / "store.sqlite").write_bytes(golden.read_bytes())
+    (tmp_path / "store.sqlite").write_bytes((GOLDEN / "store_5.sqlite").read_bytes())
     with Collection.open(tmp_path, SPACE) as collection:
         ids = collection.ids()
     assert problems(tmp_path) == []

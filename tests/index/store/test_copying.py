@@ -15,11 +15,13 @@ from multifold.cli import main
 from multifold.types import Item
 from tests.index.buckets import BucketServer
 from tests.index.servers import Server
-from tests.index.shots import SPACE, equal, furnish, held
+from tests.index.shots import equal, furnish, held
+from tests.index.spaces import SPACE
+from tests.index.things import thing
 from tests.ports import free_ports
 from tests.waiting import until
 
-PICTURES = 400
+PICTURES = 150
 RUN = "import sys; from multifold.cli import main; sys.exit(main())"
 
 
@@ -61,6 +63,23 @@ def test_killed_and_called_again(home: Path, s3: BucketServer, server: Server) -
                 assert seen.blob is None or moved.blobs.get(seen.blob)
     with Collection.open(home, SPACE) as former:
         assert equal(held(former), items)
+
+
+def test_a_collection_that_is_written_is_not_moved_nor_one_onto_another(
+    home: Path, place: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    move = command(home, "--database", place)
+    with Collection.open(home, SPACE) as collection:
+        items, version = held(collection), collection.version
+        assert main(move) == 2
+    assert "is being written by" in capsys.readouterr().err
+    assert main(move) == 0
+    with Collection.open(home, SPACE, database=place) as moved:
+        assert equal(held(moved), items)
+        assert moved.upsert([thing("new", np.random.default_rng(0))]) == version + 1
+        assert moved.blobs.get(str(items["chair"].observations[0].blob)) == b"a picture"
+    assert main(move) == 2
+    assert "holds a collection already" in capsys.readouterr().err
 
 
 def test_what_is_there_is_not_sent_again(

@@ -1,8 +1,5 @@
 """Verdicts are kept in either database: one for each name, in pages, and no change of the items."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -10,8 +7,6 @@ from index.collection import Collection
 from index.store import feedback
 from index.store.feedback import FeedbackError, FeedbackFilter, FeedbackQueryPart, Judgement
 from multifold.types import Verdict
-from tests.index.servers import Server
-from tests.index.spaces import FEATURE, Sphere
 from tests.index.things import thing
 
 BLOB = f"{'a' * 64}.png"
@@ -22,13 +17,10 @@ QUERY = (
 )
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Collection]:
-    server: Server | None = request.getfixturevalue("server") if request.param == "postgres" else None
-    database = None if server is None else server.place()
-    with Collection.open(tmp_path, Sphere(FEATURE), database=database) as collection:
-        collection.upsert([thing("a", np.random.default_rng(0))])
-        yield collection
+@pytest.fixture
+def kept(collection: Collection) -> Collection:
+    collection.upsert([thing("a", np.random.default_rng(0))])
+    return collection
 
 
 def judgement(number: int, verdict: Verdict = "good", item: str = "a") -> Judgement:

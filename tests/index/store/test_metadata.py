@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,15 +13,20 @@ import pytest
 from sqlalchemy import Connection
 
 from index.collection import Collection
-from index.store import metadata
+from index.contracts import IndexPlan
+from index.engines.saved_engines import CURRENT
+from index.search import engine_set
+from index.store import browse, metadata
+from index.store.checksums import find_damage_after
+from index.store.database import checksums_of
+from index.store.feedback import FeedbackQueryPart, Judgement, get_judgement
 from index.store.metadata import ForeignStoreError
 from index.store.schema import VERSION, feedback
 from multifold.types import Item, Observation
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.processes import GOLDEN
+from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import answers, brute, feature, query, same, thing, view
 
-GOLDEN = Path(__file__).parents[2] / "golden"
-SPACE = Sphere(FEATURE)
 STORES = sorted(GOLDEN.glob("store_*.sqlite"))
 
 
@@ -43,7 +49,7 @@ def test_there_is_a_store_of_today() -> None:
 
 
 @pytest.mark.parametrize("store", STORES, ids=lambda store: store.stem)
-def test_a_store_holds_what_it_held(tmp_path: Path, store: Path) -> None:
+def test_a_store_holds_what_it_held_and_goes_on(tmp_path: Path, store: Path) -> None:
     shutil.copy(store, tmp_path / "store.sqlite")
     version, items = held(store)
     for _ in range(2):  # brought up to date, and opened again
@@ -54,25 +60,13 @@ def test_a_store_holds_what_it_held(tmp_path: Path, store: Path) -> None:
             for pooled in ("mean", "max"):
                 asked = query(feature(1, -1, 0.5), pool=pooled, limit=20)
                 assert answers(collection.search(asked)) == brute(items, SPACE, asked)
-
-
-@pytest.mark.parametrize("store", STORES, ids=lambda store: store.stem)
-def test_a_store_goes_on(tmp_path: Path, store: Path) -> None:
-    shutil.copy(store, tmp_path / "store.sqlite")
-    version, items = held(store)
     new = thing("new", np.random.default_rng(1))
     with Collection.open(tmp_path, SPACE) as collection:
         assert collection.delete([items[0].id]) == 1
         assert collection.upsert([new, items[1]]) == version + 3
     with Collection.open(tmp_path, SPACE) as collection:
         kept = [*items[2:], new, items[1]]
-        assert answers(collection.search(query(feature(1), limit=20))) == brute(
-            kept, SPACE, query(feature(1), limit=20)
-        )
-
-
-def no_step(_: Connection) -> None:
-    """The made-up store has what this step would add."""
+        assert answers(collection.search(asked)) == brute(kept, SPACE, asked)
 
 
 def older(folder: Path) -> list[tuple[str, int]]:
@@ -104,11 +98,9 @@ def test_an_older_store_is_brought_up_to_date_step_by_step(
         feedback.create(connection)
         done.append(3)
 
-    def fourth(connection: Connection) -> None:
-        done.append(4)
-
     assert older(tmp_path) == [("3", 0)]
-    monkeypatch.setattr(metadata, "STEPS", {3: third, 4: fourth, 5: no_step})
+    steps = {3: third, 4: lambda _: done.append(4), 5: lambda _: None}  # it has what the fifth would add
+    monkeypatch.setattr(metadata, "STEPS", steps)
     with pytest.raises(ForeignStoreError, match=r"schema 3, .* reads 6\. Open it for writing once"):
         Collection.open(tmp_path, SPACE, read_only=True)
     for _ in range(2):
@@ -119,19 +111,14 @@ def test_an_older_store_is_brought_up_to_date_step_by_step(
     Collection.open(tmp_path, SPACE, read_only=True).close()
 
 
-def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(connection: Connection) -> None:
-        raise ValueError("broken")
-
-    before = older(tmp_path)
-    monkeypatch.setattr(metadata, "STEPS", {3: feedback.create, 4: broken, 5: no_step})
-    with pytest.raises(ValueError, match="broken"):
-        Collection.open(tmp_path, SPACE)
-    assert described(tmp_path) == before
+def broken(_: Connection) -> None:
+    raise ForeignStoreError("schema 3 is broken")
 
 
-@pytest.mark.parametrize("steps", [{}, {3: feedback.create}, {4: feedback.create}])
-def test_a_store_that_no_steps_lead_from_is_refused_as_it_is(
+@pytest.mark.parametrize(
+    "steps", [{}, {3: feedback.create}, {4: feedback.create}, {3: feedback.create, 4: broken, 5: broken}]
+)
+def test_a_store_that_no_steps_lead_from_stays_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: dict[int, Callable[[Connection], None]]
 ) -> None:
     before = older(tmp_path)
@@ -139,3 +126,68 @@ def test_a_store_that_no_steps_lead_from_is_refused_as_it_is(
     with pytest.raises(ForeignStoreError, match="schema 3"):
         Collection.open(tmp_path, SPACE)
     assert described(tmp_path) == before
+
+
+PLAN = IndexPlan("Flat", "cpu")
+ASKED = FeedbackQueryPart("text", text="a chair")
+JUDGED = Judgement("0" * 32, "item 1", "good", "item", (ASKED,), None, ("points", 0), 1.0)
+
+
+def with_points(item: Item, rng: np.random.Generator) -> Item:
+    """The item, with points between its views and its captions."""
+    points = Observation("points", 0, rng.standard_normal(FEATURE).astype(np.float32))
+    return replace(item, observations=(*item.observations[:2], points, *item.observations[2:]))
+
+
+@pytest.fixture
+def together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A collection of an earlier version, with views read together in the store and the saved index."""
+    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    rng = np.random.default_rng(0)
+    with Collection.open(tmp_path, SPACE, plan=PLAN) as collection:
+        collection.upsert([with_points(thing(f"item {n}", rng), rng) for n in range(20)])
+        collection.judge(JUDGED)
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
+        rows = store.execute("SELECT * FROM observations WHERE kind = 'points'").fetchall()
+        for row, edition, _, _, *others in rows:
+            values = (row, edition, "together", "together", *others[:-2])
+            store.execute(
+                "UPDATE observations SET side = 'together', kind = 'together', feature_checksum = ?,"
+                " row_checksum = ? WHERE row = ?",
+                (*checksums_of(values), row),
+            )
+        store.execute("UPDATE feedback SET kind = 'together', query = json_remove(query, '$.checksum')")
+    saved = tmp_path / "index" / CURRENT
+    saved.write_text(saved.read_text().replace('"points"', '"together"'))
+    for path in saved.parent.glob("*/points-*"):
+        path.rename(path.with_name(path.name.replace("points", "together", 1)))
+    return tmp_path
+
+
+def test_views_read_together_are_left_out_and_the_rest_is_as_it_was(
+    together: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    assert "together" in (together / "index" / CURRENT).read_text()
+    asked = [query(np.eye(FEATURE)[n], limit=20) for n in range(FEATURE)]
+    asked += [replace(one, target="item") for one in asked]
+    with (
+        Collection.open(together, SPACE, plan=PLAN) as collection,
+        Collection.open(tmp_path_factory.mktemp("plain"), SPACE, plan=PLAN) as plain,
+    ):
+        item = collection.get("item 1")
+        assert item is not None
+        assert [one.kind for one in item.observations] == ["view", "view", "caption"]
+        assert item.damaged == ()
+        assert collection.read(browse.count_observations) == {"caption": 20, "photo": 0, "view": 40}
+        assert collection.read(find_damage_after, -1, 1_000)[0] == []
+        assert collection.read(get_judgement, JUDGED.id) == replace(JUDGED, seen=None)
+        plain.upsert(collection.scroll())
+        for one in asked:
+            found, wanted = (answers(each.search(one)) for each in (collection, plain))
+            assert [(name, *seen) for name, _, *seen in found] == [(name, *seen) for name, _, *seen in wanted]
+            assert [score for _, score, *_ in found] == pytest.approx([score for _, score, *_ in wanted])
+        collection.upsert([item])
+        assert collection.delete(["item 2"]) == 1
+        assert len(collection.search(asked[0])) == collection.count() == 19
+        assert collection.disagreements() == []
+    assert "together" not in (together / "index" / CURRENT).read_text()

@@ -7,9 +7,6 @@ own. It does not show writes that tear inside a sync, or disks that lie about sy
 """
 
 import hashlib
-import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,12 +17,13 @@ from index.maintenance.restore import restore_snapshot
 from multifold.errors import MultifoldError
 from multifold.types import Item
 from tests.index.lossy import picture
-from tests.index.shots import SPACE, held
+from tests.index.processes import started
+from tests.index.shots import held
+from tests.index.spaces import SPACE
 from tests.index.store.powerloss import assemble, key, shim
 from tests.index.storm import change, foretold
 
 __all__ = ["shim"]  # a fixture
-ROOT = Path(__file__).parents[3]
 
 
 @dataclass(frozen=True)
@@ -42,9 +40,7 @@ def power_cut(tmp_path: Path, shim: Path, what: str, lines: int) -> Fallen:
     home, shadow, left = tmp_path / "home", tmp_path / "shadow", tmp_path / "left"
     home.mkdir()
     shadow.mkdir()
-    environment = {**os.environ, "LD_PRELOAD": str(shim), "SHADOW": str(shadow)}
-    command = [sys.executable, "-m", "tests.index.lossy", str(home), what]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as child:
+    with started("lossy", home, what, LD_PRELOAD=str(shim), SHADOW=str(shadow)) as child:
         assert child.stdout is not None
         begun = [child.stdout.readline() for _ in range(lines)]
         child.kill()

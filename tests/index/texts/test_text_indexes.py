@@ -14,10 +14,8 @@ from index.texts import text_indexes
 from index.texts.text_indexes import TextIndexes
 from index.texts.words import WordIndex
 from multifold.types import Item
-from tests.index.spaces import FEATURE, Sphere
+from tests.index.spaces import SPACE
 from tests.index.things import caption, feature, query, view
-
-SPACE = Sphere(FEATURE)
 
 
 @pytest.fixture

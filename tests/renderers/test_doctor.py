@@ -7,12 +7,9 @@ import numpy as np
 import pytest
 
 from renderers import doctor
-from renderers.engines import RenderEngine, engine
+from renderers.engines import engine
 from renderers.orders import MeshReport, RenderedMesh
-
-MISSING = RenderEngine(
-    "missing", "an engine whose package is not there", "none-1", "renderers.nowhere:Nothing"
-)
+from tests.renderers.test_engines import MISSING
 
 
 def test_every_engine_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,9 @@
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -20,24 +18,19 @@ from renderers.contracts import MeshError
 from renderers.lanes import Deadline
 from renderers.mesh.load import load_model
 from renderers.messages import MeshRequest
-from renderers.orders import MeshSource, RenderedMesh, ViewOrder
+from renderers.orders import MeshReport, MeshSource, RenderedMesh, ViewOrder
 from renderers.processes import Worker
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox, SandboxClosedError
-from tests.renderers.glb import Glb, unlit
-from tests.waiting import PATIENCE
+from tests.renderers.glb import Glb, colored_square, unlit
+from tests.renderers.hostile.originals import originals
+from tests.waiting import PATIENCE, until
 
-GOOD = Glb()
-GOOD.square(unlit(GOOD, (1, 0, 0, 1)))
+GOOD = colored_square()
 GOOD.square(unlit(GOOD, (0, 1, 0, 0.5), alphaMode="BLEND"), z=0.5, scale=0.5)
 SIZE = 32
+SHAPE = (1, SIZE, SIZE, 3)
 GOOD_UPLOAD, ONE_VIEW = MeshSource(GOOD.bytes(), ".glb"), ViewOrder("ring1", SIZE)
-
-
-@pytest.fixture(scope="module")
-def pair() -> Iterator[Sandbox]:
-    with Sandbox(workers=2, seconds=PATIENCE) as workers:
-        yield workers
 
 
 def slow(folder: Path) -> Path:
@@ -56,65 +49,56 @@ def large(folder: Path) -> Path:
     return path
 
 
-def test_views_are_those_of_the_renderer(pair: Sandbox, tmp_path: Path) -> None:
-    model = load_model(GOOD.save(tmp_path))
-    expected = SoftwareRenderer().render(model, cameras.rig("ring6"), SIZE, "black")
-    assert (pair.draw(GOOD_UPLOAD, ViewOrder("ring6", SIZE, "black")).views == expected).all()
-    assert (
-        pair.draw(MeshSource(tmp_path / "mesh.glb"), ViewOrder("ring6", SIZE, "black")).views == expected
-    ).all()
+def test_views_are_those_of_the_renderer(workers: Sandbox, tmp_path: Path) -> None:
+    expected = SoftwareRenderer().render(load_model(GOOD.save(tmp_path)), cameras.rig("ring6"), SIZE, "black")
+    for source in (GOOD_UPLOAD, MeshSource(tmp_path / "mesh.glb")):
+        assert (workers.draw(source, ViewOrder("ring6", SIZE, "black")).views == expected).all()
 
 
-def test_one_worker_and_two_make_the_same_pixels(pair: Sandbox, tmp_path: Path) -> None:
+def test_two_workers_make_the_pixels_of_one_process(workers: Sandbox, tmp_path: Path) -> None:
     paths = []
-    for number in range(6):
-        paths.append(tmp_path / f"{number}.ply")
-        trimesh.creation.box((1, 1 + number, 2)).export(paths[-1])
-    with Sandbox(workers=1, seconds=PATIENCE) as alone:
-        single = list(alone.draw_many(map(MeshSource, paths), ViewOrder("ring6", SIZE)))
-    for one, two in zip(
-        single, pair.draw_many(map(MeshSource, paths), ViewOrder("ring6", SIZE)), strict=True
-    ):
-        assert isinstance(one, RenderedMesh)
-        assert isinstance(two, RenderedMesh)
-        assert (one.views == two.views).all()
+    for number, files in enumerate(originals().values()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        paths += [path for path in folder.iterdir() if path.stem == "mesh"]
+    drawn = workers.draw_many(map(MeshSource, paths * 2), ViewOrder("ring2", SIZE))
+    for path, views in zip(paths * 2, drawn, strict=True):
+        assert isinstance(views, RenderedMesh)
+        ours = SoftwareRenderer().render(load_model(path), cameras.rig("ring2"), SIZE)
+        assert (views.views == ours).all(), path
 
 
-def test_many_threads_may_ask_at_once(pair: Sandbox) -> None:
+def test_many_threads_may_ask_at_once(workers: Sandbox) -> None:
     with ThreadPoolExecutor(8) as threads:
-        views = list(
-            threads.map(
-                lambda _: pair.draw(GOOD_UPLOAD, ONE_VIEW).views,
-                range(24),
-            )
-        )
+        views = list(threads.map(lambda _: workers.draw(GOOD_UPLOAD, ONE_VIEW).views, range(24)))
     assert all((one == views[0]).all() for one in views)
 
 
-def test_refusals_come_back_as_they_are(pair: Sandbox) -> None:
+def test_refusals_come_back_as_they_are(workers: Sandbox) -> None:
     with pytest.raises(MeshError, match="not a GLB file"):
-        pair.draw(MeshSource(b"a poem about chairs", ".glb"))
+        workers.draw(MeshSource(b"a poem about chairs", ".glb"))
     with pytest.raises(MeshError, match="Blender"):
-        pair.draw(MeshSource(b"Kaydara", ".fbx"))
+        workers.draw(MeshSource(b"Kaydara", ".fbx"))
     with pytest.raises(MeshError, match="unknown kind"):
-        pair.draw(MeshSource(b"x", ".glb/../../x"))
-    with pytest.raises(MultifoldError, match="no camera rig"):
-        pair.draw(GOOD_UPLOAD, ViewOrder("round"))
-    with pytest.raises(MultifoldError, match="pixels"):
-        pair.draw(GOOD_UPLOAD, ViewOrder(size=100000))
-    assert pair.draw(MeshSource(GOOD.bytes(), ".GLB"), ONE_VIEW).views.shape == (1, SIZE, SIZE, 3)
+        workers.draw(MeshSource(b"x", ".glb/../../x"))
+    for order, said in ((ViewOrder("round"), "no camera rig"), (ViewOrder(size=100000), "pixels")):
+        with pytest.raises(MultifoldError, match=said):
+            workers.draw(GOOD_UPLOAD, order)
+    assert workers.draw(MeshSource(GOOD.bytes(), ".GLB"), ONE_VIEW).views.shape == SHAPE
 
 
-def test_many_keep_their_order_and_their_errors(pair: Sandbox, tmp_path: Path) -> None:
+def test_many_keep_their_order_and_their_errors(workers: Sandbox, tmp_path: Path) -> None:
     bad = tmp_path / "bad.glb"
     bad.write_bytes(b"junk")
     paths = [GOOD.save(tmp_path), bad, tmp_path / "gone.glb", tmp_path / "mesh.glb"] * 3
-    results = list(pair.draw_many(map(MeshSource, paths), ONE_VIEW))
+    results = list(workers.draw_many(map(MeshSource, paths), ONE_VIEW))
     assert [isinstance(one, MeshError) for one in results] == [False, True, True, False] * 3
 
 
 def test_uploads_lie_alone_and_leave_nothing(
-    pair: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    workers: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "secret.bin").write_bytes(bytes(1000))
@@ -124,7 +108,7 @@ def test_uploads_lie_alone_and_leave_nothing(
     spying += b'"meshes": [{"primitives": [{"attributes": {"POSITION": 0}}]}],'
     spying += b'"accessors": [{"bufferView": 0, "count": 1, "type": "SCALAR", "componentType": 5121}]}'
     with pytest.raises(MeshError, match="outside its folder"):
-        pair.draw(MeshSource(spying, ".gltf"))
+        workers.draw(MeshSource(spying, ".gltf"))
     assert [path.name for path in tmp_path.iterdir()] == ["secret.bin"]
 
 
@@ -132,7 +116,7 @@ def test_a_mesh_that_takes_too_long_is_given_up_and_the_next_is_drawn(tmp_path: 
     with Sandbox(workers=1, seconds=2.0) as hasty:
         with pytest.raises(MeshError, match="longer than 2 seconds"):
             hasty.draw(MeshSource(slow(tmp_path)), ViewOrder("ring99", 1024))
-        assert hasty.draw(GOOD_UPLOAD, ONE_VIEW).views.shape == (1, SIZE, SIZE, 3)
+        assert hasty.draw(GOOD_UPLOAD, ONE_VIEW).views.shape == SHAPE
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory limits are Linux's")
@@ -140,10 +124,10 @@ def test_a_mesh_that_needs_too_much_memory_is_given_up_and_the_next_is_drawn(tmp
     with Sandbox(workers=1, seconds=PATIENCE, memory_bytes=128 << 20) as small:
         with pytest.raises(MeshError, match="memory"):
             small.draw(MeshSource(large(tmp_path)), ONE_VIEW)
-        assert small.draw(GOOD_UPLOAD, ONE_VIEW).views.shape == (1, SIZE, SIZE, 3)
+        assert small.draw(GOOD_UPLOAD, ONE_VIEW).views.shape == SHAPE
 
 
-def test_a_crash_is_that_mesh_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_that_mesh_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     pids: list[int] = []
     signals: list[signal.Signals] = []  # what each of the next meshes meets while it is drawn
 
@@ -153,57 +137,62 @@ def test_a_crash_is_that_mesh_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             pids.append(self.pid)
 
         def draw(self, request: MeshRequest, order: ViewOrder, deadline: Deadline) -> RenderedMesh:
+            self.wait_until_ready()
             if signals:
-                threading.Timer(0.3, os.kill, (self.pid, signals.pop())).start()
+                os.kill(self.pid, signal.SIGSTOP)  # it has not begun when the signal comes
+                threading.Timer(0.05, self.meet, (signals.pop(),)).start()
             return super().draw(request, order, deadline)
 
+        def meet(self, number: signal.Signals) -> None:
+            os.kill(self.pid, number)
+            os.kill(self.pid, signal.SIGCONT)
+
     monkeypatch.setattr(sandbox, "Worker", Watched)
-    with Sandbox(workers=1, seconds=PATIENCE) as workers:
-        path = slow(tmp_path)
-        workers.draw(GOOD_UPLOAD, ONE_VIEW)
+    with Sandbox(workers=1, seconds=PATIENCE) as watched:
         signals.append(signal.SIGSEGV)
         with pytest.raises(MeshError, match="crash"):
-            workers.draw(MeshSource(path), ViewOrder("ring12", 1024))
-        assert workers.draw(GOOD_UPLOAD, ONE_VIEW).views.shape == (1, SIZE, SIZE, 3)
+            watched.draw(GOOD_UPLOAD, ONE_VIEW)
+        assert watched.draw(GOOD_UPLOAD, ONE_VIEW).views.shape == SHAPE
         os.kill(pids[1], signal.SIGKILL)  # somebody else did that, and nobody should notice
-        assert workers.draw(GOOD_UPLOAD, ONE_VIEW).views.shape == (1, SIZE, SIZE, 3)
+        assert watched.draw(GOOD_UPLOAD, ONE_VIEW).views.shape == SHAPE
         signals.append(signal.SIGKILL)
-        assert workers.draw(MeshSource(path), ViewOrder("ring12", 1024)).views.shape == (12, 1024, 1024, 3)
+        assert watched.draw(GOOD_UPLOAD, ONE_VIEW).views.shape == SHAPE
     assert len(pids) == 4
 
 
-def test_one_worker_is_ready_and_others_start_when_they_are_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_one_worker_starts_and_others_when_they_are_needed_and_it_has_its_engine(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     started: list[Worker] = []
+    has_engine, may_draw = threading.Event(), threading.Event()
+    drawn = RenderedMesh(np.zeros(SHAPE, np.uint8), MeshReport("y", ""))
 
-    class Counted(Worker):
-        def __init__(self, memory_bytes: int, engine: str) -> None:
-            super().__init__(memory_bytes, engine)
+    class Planned(Worker):
+        def __init__(self, *_: object) -> None:
+            """No process is started."""
             started.append(self)
 
-    monkeypatch.setattr(sandbox, "Worker", Counted)
-    monkeypatch.setattr(sandbox, "READY", 1)
-    with Sandbox(workers=3, seconds=PATIENCE) as workers:
-        for _ in range(3):
-            assert len(started) == 1
-            workers.draw(GOOD_UPLOAD, ONE_VIEW)
-        assert (
-            len([*workers.draw_many(map(MeshSource, [slow(tmp_path)] * 4), ViewOrder("ring12", 1024))]) == 4
-        )
-        assert 1 < len(started) <= 3
+        def kill(self) -> None:
+            """There is nothing to end."""
+
+        def wait_until_ready(self) -> None:
+            assert has_engine.wait(PATIENCE)
+
+        def draw(self, *_: object) -> RenderedMesh:
+            assert may_draw.wait(PATIENCE)
+            return drawn
+
+    monkeypatch.setattr(sandbox, "Worker", Planned)
+    with Sandbox(workers=3) as planned, ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(planned.draw, GOOD_UPLOAD, ONE_VIEW) for _ in range(4)]
+        assert len(started) == 1
+        has_engine.set()
+        until(lambda: len(started) == 3)
+        may_draw.set()
+        assert all(one.result() is drawn for one in asked)
+        assert planned.draw(GOOD_UPLOAD, ONE_VIEW) is drawn
     with Sandbox(workers=0):
-        assert len(started) <= 3
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_workers_know_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DATABASE_PASSWORD", "hunter2")
-    worker = Worker(1 << 30, "numba")
-    try:
-        assert b"hunter2" not in Path(f"/proc/{worker.pid}/environ").read_bytes()
-    finally:
-        worker.kill()
+        assert len(started) == 3
 
 
 def test_a_closed_sandbox_says_so() -> None:
@@ -212,24 +201,3 @@ def test_a_closed_sandbox_says_so() -> None:
     closed.close()
     with pytest.raises(SandboxClosedError):
         closed.draw(GOOD_UPLOAD)
-
-
-def test_the_first_start_compiles_once_and_says_so(tmp_path: Path) -> None:
-    program = (
-        "from concurrent.futures import ThreadPoolExecutor\n"
-        "from pathlib import Path\n"
-        "from renderers.orders import MeshSource, ViewOrder\n"
-        "from renderers.sandbox import Sandbox\n"
-        "import sys\n"
-        "with Sandbox(2, seconds=600) as sandbox, ThreadPoolExecutor(2) as threads:\n"
-        "    mesh, order = MeshSource(Path(sys.argv[1])), ViewOrder('ring1', 8)\n"
-        "    list(threads.map(lambda _: sandbox.draw(mesh, order), range(2)))\n"
-    )
-    paths = os.pathsep.join(path for path in sys.path if path)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "code"), "PYTHONPATH": paths}
-    command = [sys.executable, "-c", program, str(GOOD.save(tmp_path))]
-    first, second = (
-        subprocess.run(command, env=environment, capture_output=True, text=True, check=True) for _ in range(2)
-    )
-    assert first.stderr.count("the renderer is compiling for this machine") == 1
-    assert second.stderr == ""

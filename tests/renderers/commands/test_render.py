@@ -2,7 +2,6 @@
 
 import argparse
 import json
-from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -23,22 +22,15 @@ from renderers.points import SAMPLER, sample_points
 from renderers.raster.renderer import SoftwareRenderer
 from renderers.sandbox import Sandbox
 from tests.renderers import exhibit_files
-from tests.renderers.glb import Glb, unlit
-from tests.waiting import PATIENCE
+from tests.renderers.glb import colored_square
 
 QUICK = ("--rig", "ring2", "--size", 16, "--format", "png", "--workers", 1)
 
 
-@pytest.fixture(scope="module")
-def one_worker() -> Iterator[Sandbox]:
-    with Sandbox(1, seconds=PATIENCE) as sandbox:
-        yield sandbox
-
-
 @pytest.fixture
-def warm(one_worker: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers start slowly, so most tests share one."""
-    monkeypatch.setattr(batch, "Sandbox", lambda *_, **__: nullcontext(one_worker))
+def warm(workers: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers start slowly, so most tests share them."""
+    monkeypatch.setattr(batch, "Sandbox", lambda *_, **__: nullcontext(workers))
 
 
 def run(*words: object) -> int:
@@ -47,17 +39,15 @@ def run(*words: object) -> int:
     return render.run(parser.parse_args([str(word) for word in words]))
 
 
-def square(folder: Path, name: str, color: tuple[float, ...] = (1, 0, 0, 1)) -> Path:
+def square(folder: Path, name: str, *color: float) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    glb = Glb()
-    glb.square(unlit(glb, color))
-    return glb.save(folder, name)
+    return colored_square(*color).save(folder, name)
 
 
 def test_a_folder_is_drawn_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     meshes, out = tmp_path / "meshes", tmp_path / "out"
     square(meshes, "red.glb")
-    blue = square(meshes / "deep", "blue.glb", (0, 0, 1, 1))
+    blue = square(meshes / "deep", "blue.glb", 0, 0, 1, 1)
     (meshes / "bad.glb").write_bytes(b"junk")
     (meshes / "notes.txt").write_text("no mesh")
     words = (meshes, "--out", out, *QUICK, "--sheet")
@@ -79,31 +69,20 @@ def test_a_folder_is_drawn_once(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert before == {path: path.stat().st_mtime_ns for path in out.rglob("*.png")}
 
     (out / "red.glb" / "01.png").unlink()
-    square(meshes / "deep", "blue.glb", (0, 1, 0, 1))
+    square(meshes / "deep", "blue.glb", 0, 1, 0, 1)
     assert run(*words) == 0
     assert "2 rendered, 2 in all" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("warm")
-def test_other_settings_draw_anew_and_leave_nothing_over(tmp_path: Path) -> None:
-    mesh, out = square(tmp_path, "red.glb"), tmp_path / "out"
-    run(mesh, "--out", out, *QUICK)
-    run(mesh, "--out", out, *QUICK, "--rig", "ring1")
-    assert sorted(path.name for path in (out / "red.glb").iterdir()) == ["00.png"]
-
-
-@pytest.mark.usefixtures("warm")
-def test_pictures_may_lie_among_the_meshes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pictures_may_lie_among_the_meshes_and_other_settings_draw_anew(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     square(tmp_path, "red.glb")
-    for expected in ("1 rendered, 1 in all", "0 rendered, 1 in all"):
-        assert run(tmp_path, "--out", tmp_path / "views", *QUICK) == 0
-        assert expected in capsys.readouterr().out
-
-
-@pytest.mark.usefixtures("warm")
-def test_nothing_but_bad_files_is_a_failure(tmp_path: Path) -> None:
-    (tmp_path / "bad.glb").write_bytes(b"junk")
-    assert run(tmp_path / "bad.glb", "--out", tmp_path / "out", "--workers", 1) == 1
+    for rig, rendered in (("ring2", 1), ("ring2", 0), ("ring1", 1)):
+        assert run(tmp_path, "--out", tmp_path / "views", *QUICK, "--rig", rig) == 0
+        assert f"{rendered} rendered, 1 in all" in capsys.readouterr().out
+    assert [path.name for path in (tmp_path / "views" / "red.glb").iterdir()] == ["00.png"]
 
 
 @pytest.mark.parametrize(
@@ -138,19 +117,12 @@ def test_a_transparent_background_is_kept(tmp_path: Path) -> None:
             assert (red > 250, green < 6, blue < 6, alpha) == (True, True, True, 255)
 
 
-def standing(folder: Path, name: str) -> Path:
-    """A box that is tall along Y."""
-    path = folder / name
-    trimesh.creation.box((1, 4, 1)).export(path)
-    return path
-
-
 @pytest.mark.usefixtures("warm")
 def test_single_files_may_have_another_axis_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     meshes, out = tmp_path / "meshes", tmp_path / "out"
     (meshes / "scans").mkdir(parents=True)
     for name in ("a.ply", "scans/b.ply", "scans/c.ply"):
-        standing(meshes, name)
+        trimesh.creation.box((1, 4, 1)).export(meshes / name)  # tall along Y
     words = ("--up-of", "scans/*=z", "--up-of", "*/c.ply=y", "--rig", "ring1@0")
     assert run(meshes, "--out", out, *QUICK, *words) == 0
     said = capsys.readouterr().out
@@ -192,16 +164,13 @@ class Interrupted(Sandbox):
 
 @pytest.mark.usefixtures("warm")
 def test_what_was_drawn_before_an_interruption_is_kept(
-    one_worker: Sandbox,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    workers: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     meshes, out = tmp_path / "meshes", tmp_path / "out"
     square(meshes, "a.glb")
     square(meshes, "b.glb")
     with monkeypatch.context() as patch:
-        patch.setattr(batch, "Sandbox", lambda *_, **__: nullcontext(Interrupted(one_worker, "b.glb")))
+        patch.setattr(batch, "Sandbox", lambda *_, **__: nullcontext(Interrupted(workers, "b.glb")))
         with pytest.raises(KeyboardInterrupt):
             run(meshes, "--out", out, *QUICK)
     assert list(RenderRecord.read(out).entries) == ["a.glb"]
@@ -222,12 +191,12 @@ def test_long_lists_of_trouble_are_cut_and_kept(tmp_path: Path, capsys: pytest.C
 
 @pytest.mark.usefixtures("warm")
 def test_meshes_of_a_folder_may_share_what_lies_in_it(tmp_path: Path) -> None:
-    made = exhibit_files.obj(tmp_path)
+    mesh = exhibit_files.obj(tmp_path)
     (tmp_path / "textures").mkdir()
     (tmp_path / "meshes").mkdir()
     (tmp_path / "ball.png").rename(tmp_path / "textures" / "ball.png")
     (tmp_path / "meshes" / "ball.mtl").write_text("newmtl ball\nKd 1 1 1\nmap_Kd ../textures/ball.png\n")
-    made.rename(tmp_path / "meshes" / "ball.obj")
+    mesh.rename(tmp_path / "meshes" / "ball.obj")
     whole, alone = tmp_path / "whole", tmp_path / "alone"
     assert run(tmp_path, "--out", whole, *QUICK) == 0
     run(tmp_path / "meshes", "--out", alone, *QUICK)
@@ -244,6 +213,7 @@ def test_numpy_means_numba(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     assert "0 rendered, 1 in all" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("warm")
 def test_the_command_writes_points_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     meshes, out = tmp_path / "meshes", tmp_path / "out"
     (meshes / "deep").mkdir(parents=True)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from renderers import cameras
-from renderers.contracts import RenderEngineError
+from renderers.contracts import Background, RenderEngineError
 from renderers.mesh.load import load_model
 from renderers.orders import MeshSource, ViewOrder
 from renderers.raster.renderer import SoftwareRenderer
@@ -50,10 +50,8 @@ def test_views_are_those_of_the_software_renderer(box: Sandbox, tmp_path: Path, 
     assert alike.common >= LEAST_COMMON
     assert alike.difference < MOST_DIFFERENT
     white = SoftwareRenderer().render(model, rig, SIZE).astype(int)
-    assert (
-        np.abs(white - box.draw(MeshSource(path), ViewOrder(RIG, SIZE)).views)[cut[..., 3] > 0].mean()
-        < MOST_DIFFERENT
-    )
+    apart = np.abs(white - box.draw(MeshSource(path), ViewOrder(RIG, SIZE)).views)
+    assert apart[cut[..., 3] > 0].mean() < MOST_DIFFERENT
 
 
 @pytest.mark.parametrize("rig", ["tricolo2024", "tricolo2022", "sphere3"])
@@ -66,10 +64,10 @@ def test_every_rig_is_framed_alike(box: Sandbox, tmp_path: Path, rig: str) -> No
 
 
 def test_the_background_is_all_white_or_black(box: Sandbox, tmp_path: Path) -> None:
-    path = made("off", tmp_path)
-    assert (box.draw(MeshSource(path), ViewOrder(RIG, SIZE, "white")).views[:, 0] == 255).all()
-    assert (box.draw(MeshSource(path), ViewOrder(RIG, SIZE, "black")).views[:, 0] == 0).all()
-    assert (box.draw(MeshSource(path), ViewOrder(RIG, SIZE, "transparent")).views[:, 0] == 0).all()
+    grounds: dict[Background, int] = {"white": 255, "black": 0, "transparent": 0}
+    for background, value in grounds.items():
+        drawn = box.draw(MeshSource(made("off", tmp_path)), ViewOrder(RIG, SIZE, background))
+        assert (drawn.views[:, 0] == value).all()
 
 
 def test_models_of_all_sizes_follow_each_other(box: Sandbox, tmp_path: Path) -> None:
@@ -105,39 +103,37 @@ def test_memory_does_not_grow(box: Sandbox, tmp_path: Path) -> None:
     assert int(grown) < 8 << 20  # a leak of one texture or one mesh would be ten times as much
 
 
-def test_a_process_draws_through_one_platform(box: Sandbox) -> None:
+BOUND = """
+import sys, threading
+from pathlib import Path
+from multifold.errors import MultifoldError
+from renderers import cameras, engines
+from renderers.contracts import RenderEngineError, engine_stamp
+from renderers.mesh.load import load_model
+engine = engines.engine(sys.argv[1])
+renderer = engine.open()
+assert engine_stamp(renderer) == engine.pixels
+def draw():
+    try:
+        renderer.render(load_model(Path(sys.argv[3])), cameras.rig("ring1"), 16)
+    except RenderEngineError as error:
+        print(error)
+thread = threading.Thread(target=draw)
+thread.start()
+thread.join()
+draw()
+try:
+    engines.engine(sys.argv[2]).open()
+except MultifoldError as error:
+    print(error)
+"""
+
+
+def test_a_process_draws_through_one_platform_in_one_thread(box: Sandbox, tmp_path: Path) -> None:
     other = {"egl": "osmesa", "osmesa": "egl"}[box.engine.name]
-    said = python(
-        "import sys\n"
-        "from multifold.errors import MultifoldError\n"
-        "from renderers import engines\n"
-        "from renderers.contracts import engine_stamp\n"
-        "engine = engines.engine(sys.argv[1])\n"
-        "assert engine_stamp(engine.open()) == engine.pixels\n"
-        "try:\n    engines.engine(sys.argv[2]).open()\n"
-        "except MultifoldError as error:\n    print(error)",
-        box.engine.name,
-        other,
-    )
-    assert f"bound to OpenGL through {box.engine.name}" in said
-
-
-def test_only_the_thread_that_opened_it_may_draw(box: Sandbox, tmp_path: Path) -> None:
-    said = python(
-        "import sys, threading\n"
-        "from pathlib import Path\n"
-        "from renderers import cameras, engines\n"
-        "from renderers.contracts import RenderEngineError\n"
-        "from renderers.mesh.load import load_model\n"
-        "renderer = engines.engine(sys.argv[1]).open()\n"
-        "def draw():\n"
-        "    try:\n        renderer.render(load_model(Path(sys.argv[2])), cameras.rig('ring1'), 16)\n"
-        "    except RenderEngineError as error:\n        print(error)\n"
-        "thread = threading.Thread(target=draw); thread.start(); thread.join(); draw()",
-        box.engine.name,
-        str(made("ply", tmp_path)),
-    )
+    said = python(BOUND, box.engine.name, other, str(made("ply", tmp_path)))
     assert said.count("only in the thread that opened it") == 1
+    assert f"bound to OpenGL through {box.engine.name}" in said
 
 
 def test_a_system_without_opengl_is_told_what_to_install() -> None:

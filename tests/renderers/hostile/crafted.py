@@ -121,6 +121,10 @@ def scenes() -> list[Case]:
     )
     glb: dict[str, tuple[Callable[[Glb], object], str]] = {
         "a loop": (lambda glb: glb.tree["nodes"][0].update(children=[0]), "loop"),
+        "a loop of two": (
+            lambda glb: (glb.add("nodes", children=[0]), glb.tree["nodes"][0].update(children=[1])),
+            "loop",
+        ),
         "a flood of nodes": (flood, "instances"),
         "a flood of instances": (instances, "instances"),
         "a chain of nodes": (chain, ""),

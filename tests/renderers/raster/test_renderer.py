@@ -16,37 +16,36 @@ from renderers.contracts import AlphaMode, Background, MeshError, Views
 from renderers.images.color import to_linear, to_srgb
 from renderers.mesh.load import load_model
 from renderers.raster.renderer import SoftwareRenderer
-from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb, unlit
+from tests.renderers.glb import SQUARE_FACES, SQUARE_UV, Glb, textured, unlit
 from tests.renderers.scenes import GOLDEN, RIG, curtain, scene
-from tests.renderers.seeing import FRONT, SIZE, front, seen_at
+from tests.renderers.seeing import BLUE, FRONT, GREEN, RED, SIZE, WHITE, front, seen_at
 
 GOLDEN_VIEWS = Path(__file__).parents[2] / "golden" / "views"
 
-WHITE, RED, GREEN, BLUE = (255, 255, 255), (255, 0, 0), (0, 255, 0), (0, 0, 255)
 FOUR = np.array([[RED, GREEN], [BLUE, (10, 20, 30)]], np.uint8).repeat(8, axis=0).repeat(8, axis=1)
 
 
-def textured(pixels: np.ndarray, **entry: object) -> Glb:
+def square_of(pixels: np.ndarray, **reference: object) -> Glb:
     glb = Glb()
-    texture = {"index": glb.texture(pixels), **entry}
-    glb.square(unlit(glb, pbr={"baseColorTexture": texture}))
+    glb.square(textured(glb, glb.texture(pixels), **reference))
     return glb
 
 
+def byte_of(light: float) -> int:
+    """What a share of the light becomes in a picture."""
+    return int(to_srgb(np.array([light], np.float32))[0])
+
+
 def test_a_texture_stands_upright_and_keeps_its_colours(tmp_path: Path) -> None:
-    views = front(textured(FOUR).save(tmp_path))
+    views = front(square_of(FOUR).save(tmp_path))
     assert views.shape == (1, SIZE, SIZE, 3)
-    assert [seen_at(views, x, y) for y in (0.35, -0.35) for x in (-0.35, 0.35)] == [
-        RED,
-        GREEN,
-        BLUE,
-        (10, 20, 30),
-    ]
+    quarters = [seen_at(views, x, y) for y in (0.35, -0.35) for x in (-0.35, 0.35)]
+    assert quarters == [RED, GREEN, BLUE, (10, 20, 30)]
     assert seen_at(views, 0.95, 0.0) == WHITE
 
 
 def test_the_background_can_be_black(tmp_path: Path) -> None:
-    views = front(textured(FOUR).save(tmp_path), background="black")
+    views = front(square_of(FOUR).save(tmp_path), background="black")
     assert seen_at(views, 0.95, 0.0) == (0, 0, 0)
     assert seen_at(views, 0.35, 0.35) == GREEN
 
@@ -55,18 +54,14 @@ def test_edges_are_smooth_and_averaged_in_linear_light(tmp_path: Path) -> None:
     glb = Glb()
     glb.square(unlit(glb, (0, 0, 0, 1)), rotation=[0, 0, 0.1, 0.995])
     picture = front(glb.save(tmp_path))[0, ..., 0]
-    steps = {int(to_srgb(np.array([share / 4], np.float32))[0]) for share in range(5)}
-    assert set(np.unique(picture).tolist()) == steps
+    assert set(np.unique(picture).tolist()) == {byte_of(share / 4) for share in range(5)}
 
 
 def test_material_colour_and_vertex_colour_multiply_in_linear_light(tmp_path: Path) -> None:
     glb = Glb()
     colors = np.tile(np.array([0.5, 1.0, 0.25], np.float32), (4, 1))
-    attributes = {"POSITION": glb.accessor(SQUARE), "COLOR_0": glb.accessor(colors)}
-    material = unlit(glb, (0.5, 0.5, 1.0, 1.0))
-    glb.place(glb.mesh(attributes, indices=glb.accessor(SQUARE_FACES), material=material))
-    expected = to_srgb(np.array([0.25, 0.5, 0.25], np.float32))
-    assert seen_at(front(glb.save(tmp_path)), 0.0, 0.0) == tuple(expected.tolist())
+    glb.surface({"COLOR_0": colors}, material=unlit(glb, (0.5, 0.5, 1.0, 1.0)))
+    assert seen_at(front(glb.save(tmp_path)), 0.0, 0.0) == tuple(map(byte_of, (0.25, 0.5, 0.25)))
 
 
 def test_cut_outs_show_what_is_behind(tmp_path: Path) -> None:
@@ -77,40 +72,38 @@ def test_cut_outs_show_what_is_behind(tmp_path: Path) -> None:
     glb.square(unlit(glb, alphaMode="MASK", pbr={"baseColorTexture": texture}), z=0.01)
     glb.square(unlit(glb, (0, 0, 1, 1)), z=-0.01)
     views = front(glb.save(tmp_path))
-    assert seen_at(views, -0.35, 0.0) == RED
-    assert seen_at(views, 0.35, 0.0) == BLUE
+    assert [seen_at(views, x, 0.0) for x in (-0.35, 0.35)] == [RED, BLUE]
 
 
-@pytest.mark.parametrize("nearest_first", [True, False])
-def test_glass_is_laid_over_from_far_to_near(tmp_path: Path, nearest_first: bool) -> None:
-    glb = Glb()
-    panes = [(0.02, (1, 0, 0, 0.5)), (0.0, (0, 1, 0, 0.5)), (-0.02, (0, 0, 1, 1))]
-    for z, color in panes if nearest_first else reversed(panes):
-        glb.square(unlit(glb, color, alphaMode="BLEND"), z=z)
-    expected = to_srgb(np.array([0.5, 0.25, 0.25], np.float32))
-    assert seen_at(front(glb.save(tmp_path)), 0.0, 0.0) == tuple(expected.tolist())
+CLEAR_RED, CLEAR_GREEN, CLEAR_BLACK = (1, 0, 0, 0.5), (0, 1, 0, 0.5), (0, 0, 0, 0.25)
+SOLID_RED, SOLID_GREEN, SOLID_BLUE = (1, 0, 0, 1), (0, 1, 0, 1), (0, 0, 1, 1)
 
 
-def test_glass_before_the_background_lets_it_through(tmp_path: Path) -> None:
-    glb = Glb()
-    glb.square(unlit(glb, (0, 0, 0, 0.25), alphaMode="BLEND"))
-    grey = int(to_srgb(np.array([0.75], np.float32))[0])
-    assert seen_at(front(glb.save(tmp_path)), 0.1, 0.2) == (grey, grey, grey)
-
-
-def test_what_says_blend_and_is_solid_hides_what_is_behind(tmp_path: Path) -> None:
-    glb = Glb()
-    glb.square(unlit(glb, (1, 0, 0, 1), alphaMode="BLEND"), z=0.02)
-    glb.square(unlit(glb, (0, 1, 0, 1)))
-    assert seen_at(front(glb.save(tmp_path)), 0.0, 0.0) == RED
+@pytest.mark.parametrize(
+    ("panes", "light"),
+    [
+        ((CLEAR_RED, CLEAR_GREEN, SOLID_BLUE), (0.5, 0.25, 0.25)),
+        ((CLEAR_BLACK,), (0.75, 0.75, 0.75)),  # before the background
+        ((SOLID_RED, SOLID_GREEN), (1, 0, 0)),  # which says that it blends, and hides what is behind
+    ],
+)
+def test_glass_is_laid_over_from_far_to_near(
+    tmp_path: Path, panes: tuple[tuple[float, ...], ...], light: tuple[float, ...]
+) -> None:
+    placed = [(color, -0.02 * number) for number, color in enumerate(panes)]
+    for order in (placed, placed[::-1]):
+        glb = Glb()
+        for color, z in order:
+            glb.square(unlit(glb, color, alphaMode="BLEND"), z=z)
+        assert seen_at(front(glb.save(tmp_path)), 0.1, 0.2) == tuple(map(byte_of, light))
 
 
 def test_a_texture_transform_moves_turns_and_scales(tmp_path: Path) -> None:
     half = {"offset": [0.5, 0.5], "scale": [0.5, 0.5]}
-    views = front(textured(FOUR, extensions={"KHR_texture_transform": half}).save(tmp_path))
+    views = front(square_of(FOUR, extensions={"KHR_texture_transform": half}).save(tmp_path))
     assert {seen_at(views, x, y) for x in (-0.35, 0.35) for y in (-0.35, 0.35)} == {(10, 20, 30)}
     turned = {"rotation": np.pi / 2, "offset": [0.0, 1.0]}  # a quarter turn, as the specification draws it
-    views = front(textured(FOUR, extensions={"KHR_texture_transform": turned}).save(tmp_path))
+    views = front(square_of(FOUR, extensions={"KHR_texture_transform": turned}).save(tmp_path))
     assert [seen_at(views, x, 0.35) for x in (-0.35, 0.35)] == [BLUE, RED]
 
 
@@ -121,21 +114,17 @@ def test_beyond_its_edge_a_texture_repeats_mirrors_or_stops(
     tmp_path: Path, wrap: int, expected: list[tuple[int, int, int]]
 ) -> None:
     glb = Glb()
-    texture = {"index": glb.texture(FOUR[:8], wrapS=wrap)}
-    material = unlit(glb, pbr={"baseColorTexture": texture})
     uv = SQUARE_UV * np.array([1, 0.4], np.float32) + np.array([1, 0.3], np.float32)
-    attributes = {"POSITION": glb.accessor(SQUARE), "TEXCOORD_0": glb.accessor(uv)}
-    glb.place(glb.mesh(attributes, indices=glb.accessor(SQUARE_FACES), material=material))
+    glb.surface({"TEXCOORD_0": uv}, material=textured(glb, glb.texture(FOUR[:8], wrapS=wrap)))
     views = front(glb.save(tmp_path))
     assert [seen_at(views, x, 0.1) for x in (-0.35, 0.35)] == expected
 
 
 def test_small_pictures_of_fine_textures_are_even(tmp_path: Path) -> None:
     checks = np.indices((256, 256)).sum(axis=0)[..., None] % 2 * np.full(3, 255)
-    views = front(textured(checks.astype(np.uint8)).save(tmp_path), size=32)
-    grey = int(to_srgb(np.array([0.5], np.float32))[0])  # half the light, not half the byte
+    views = front(square_of(checks.astype(np.uint8)).save(tmp_path), size=32)
     middle = views[0, 12:20, 12:20].astype(int)
-    assert np.abs(middle - grey).max() <= 1
+    assert np.abs(middle - byte_of(0.5)).max() <= 1
 
 
 def lit_square(tmp_path: Path, normal_map: tuple[int, int, int] | None, doubled: bool = False) -> int:
@@ -148,9 +137,7 @@ def lit_square(tmp_path: Path, normal_map: tuple[int, int, int] | None, doubled:
     material = glb.material((0.5, 0.5, 0.5, 1), **bumps)
     glb.square(material)
     if doubled:
-        attributes = {"POSITION": glb.accessor(SQUARE)}
-        backs = glb.accessor(np.ascontiguousarray(SQUARE_FACES[::-1]))
-        glb.place(glb.mesh(attributes, indices=backs, material=material))
+        glb.surface(indices=np.ascontiguousarray(SQUARE_FACES[::-1]), material=material)
     return sum(seen_at(front(glb.save(tmp_path)), 0.1, 0.1))
 
 
@@ -177,7 +164,7 @@ def test_every_side_of_a_ball_is_lit_alike(tmp_path: Path) -> None:
 
 
 def test_a_picture_of_no_size_is_refused(tmp_path: Path) -> None:
-    model = load_model(textured(FOUR).save(tmp_path))
+    model = load_model(square_of(FOUR).save(tmp_path))
     for size in (0, 7, 5000):
         with pytest.raises(MultifoldError, match="pixels"):
             SoftwareRenderer().render(model, FRONT, size)

@@ -59,7 +59,8 @@ def run_command(
     module.add_arguments(parser)
     parser.set_defaults(work=getattr(module, "WORK", module.__name__))
     args = parser.parse_args(words[1:])
-    status: int = importlib.import_module(args.work).run(args)
+    work = vars(args).pop("work")  # the others are the command's own
+    status: int = importlib.import_module(work).run(args)
     return status
 
 

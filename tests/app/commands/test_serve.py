@@ -1,16 +1,17 @@
 """`multifold serve` as its users meet it: a process that starts, answers, stops, dies and comes back."""
 
+import gc
 import signal
-import socket
-import subprocess
-import sys
 import threading
 from pathlib import Path
 
 import httpx
 import pytest
 
+from app import server
+from app.commands import run_serve
 from multifold.cli import main
+from tests.app.house import house
 from tests.app.process import serve
 
 
@@ -23,106 +24,101 @@ def found(client: httpx.Client, words: str) -> list[str]:
     return [hit["id"] for hit in hits]
 
 
-def test_it_tells_what_it_does_stops_when_told_and_keeps_its_data(tmp_path: Path, bundle: Path) -> None:
-    with serve(tmp_path, bundle, MULTIFOLD_MAX_BODY="1000000") as running, running.client() as client:
+@pytest.mark.parametrize(
+    ("stop", "host"),
+    [(signal.SIGTERM, "127.0.0.1"), pytest.param(signal.SIGINT, "0.0.0.0", marks=pytest.mark.slow)],
+)
+def test_it_tells_what_it_does_stops_when_told_and_keeps_its_data(
+    tmp_path: Path, bundle: Path, stop: int, host: str
+) -> None:
+    words = ("--host", host)
+    with serve(tmp_path, bundle, *words, MULTIFOLD_MAX_BODY="1000000") as running, running.client() as client:
+        assert client.base_url.host == "127.0.0.1"  # an address that can be used
         assert "tiny: Knows six colours" in running.output
         assert "0 items" in running.output
         assert "settings    max_body 1000000 (docs/settings.md)" in running.output
         assert client.post("/v1/search", json={"text": "x" * 1_000_001}).status_code == 413
         put(client, "one", "a red box")
         put(client, "two", "a blue box")
-        running.process.send_signal(signal.SIGTERM)
+        running.process.send_signal(stop)
         assert running.wait() == 0
         assert running.output.endswith("stopped\n")
         assert "Traceback" not in running.output
-    with serve(tmp_path, bundle) as running, running.client() as client:
-        assert "2 items (2 captions)" in running.output
-        assert client.get("/readyz").status_code == 200
-        assert found(client, "blue") == ["two", "one"]
+    with house(tmp_path, bundle) as shop:
+        assert found(shop.client, "blue") == ["two", "one"]
 
 
 @pytest.mark.slow
 def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, bundle: Path) -> None:
     acknowledged: set[str] = set()
-    for round_number in range(2):
-        with serve(tmp_path, bundle) as running, running.client() as client:
-            assert_there(client, acknowledged)
-            killer = threading.Timer(0.1, running.process.kill)
-            try:
-                for number in range(10_000):
-                    if number == 5:
-                        killer.start()
-                    name = f"{round_number}-{number}"
-                    put(client, name, "a red box")
-                    acknowledged.add(name)
-            except httpx.TransportError:
-                pass
-            killer.join()
     with serve(tmp_path, bundle) as running, running.client() as client:
-        assert client.get("/readyz").status_code == 200
-        assert_there(client, acknowledged)
-    assert len(acknowledged) >= 10
+        killer = threading.Timer(0.1, running.process.kill)
+        try:
+            for number in range(10_000):
+                if number == 5:
+                    killer.start()
+                put(client, str(number), "a red box")
+                acknowledged.add(str(number))
+        except httpx.TransportError:
+            pass
+        killer.join()
+    with house(tmp_path, bundle) as shop:
+        assert shop.client.get("/readyz").status_code == 200
+        assert acknowledged <= set(shop.service.collection.ids())
+    assert len(acknowledged) >= 5
 
 
-def assert_there(client: httpx.Client, names: set[str]) -> None:
-    for name in names:
-        assert client.get(f"/v1/items/{name}").status_code == 200
-
-
-def test_a_second_writer_is_refused_with_the_address_of_the_first(tmp_path: Path, bundle: Path) -> None:
-    with serve(tmp_path, bundle) as first, first.client() as client:
-        with serve(tmp_path, bundle) as second:
-            assert second.wait() == 2
-            assert f"is being written by {str(client.base_url).rstrip('/')}" in second.output
-            assert "Traceback" not in second.output
-        assert client.get("/readyz").status_code == 200
-
-
-def test_a_taken_port_is_said_clearly(tmp_path: Path, bundle: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = str(taken.getsockname()[1])
-        with serve(tmp_path, bundle, "--port", port) as running:
-            assert running.wait() == 2
-            assert f"127.0.0.1:{port} is in use" in running.output
-            assert "Traceback" not in running.output
-
-
-@pytest.mark.slow
-def test_a_damaged_bundle_is_refused_with_the_reason(tmp_path: Path) -> None:
-    with serve(tmp_path / "data", tmp_path) as running:
-        assert running.wait() == 2
-        assert "is no bundle" in running.output
-        assert "Traceback" not in running.output
-
-
-@pytest.mark.slow
-def test_a_setting_that_makes_no_sense_is_said_clearly(tmp_path: Path, bundle: Path) -> None:
-    with serve(tmp_path, bundle, MULTIFOLD_MAX_TEXT="-3") as running:
-        assert running.wait() == 2
-        assert "max_text" in running.output
-        assert "Traceback" not in running.output
-
-
-@pytest.mark.slow
-def test_the_address_that_is_told_can_be_used_and_an_interrupt_is_no_failure(
-    tmp_path: Path, bundle: Path
+@pytest.mark.parametrize(
+    ("trouble", "sentence"),
+    [
+        ("another writer", "is being written by {url}"),
+        ("a taken port", "{address} is in use"),
+        ("a damaged bundle", "is no bundle"),
+        ("a setting without sense", "max_text"),
+        ("no folder", "there is no folder"),
+    ],
+)
+def test_what_cannot_be_served_is_said_clearly(
+    trouble: str,
+    sentence: str,
+    tmp_path: Path,
+    bundle: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with serve(tmp_path, bundle, "--host", "0.0.0.0") as running, running.client() as client:
-        assert client.get("/healthz").status_code == 200
-        assert client.base_url.host == "127.0.0.1"
-        running.process.send_signal(signal.SIGINT)
-        assert running.wait() == 0
+    monkeypatch.setattr(run_serve, "log_as_json", lambda: None)
+    with house(tmp_path / "data", bundle) as first:
+        address = first.url.removeprefix("http://")
+        words = ["--data", str(tmp_path / "other"), "--bundle", str(bundle), "--port", "0"]
+        if trouble == "another writer":
+            words += ["--data", str(tmp_path / "data")]
+        elif trouble == "a taken port":
+            words += ["--port", address.partition(":")[2]]
+        elif trouble == "a damaged bundle":
+            words += ["--bundle", str(tmp_path)]
+        elif trouble == "no folder":
+            words += ["--folder", str(tmp_path / "none")]
+        else:
+            monkeypatch.setenv("MULTIFOLD_MAX_TEXT", "-3")
+        assert main(["serve", *words]) == 2
+        assert sentence.format(url=first.url, address=address) in capsys.readouterr().err
+        assert first.client.get("/readyz").status_code == 200
 
 
 def test_the_command_line_talks_to_the_service(
-    tmp_path: Path, bundle: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What changes the collection is sent to its writer, or names it; what only looks goes on beside it."""
-    data = ["--data", str(tmp_path / "data")]
-    with serve(tmp_path / "data", bundle) as running, running.client() as client:
-        assert main(["index", "add", "box", "--text", "a red box", *data]) == 0
+    data, key = ["--data", str(tmp_path / "data")], "sesame-open-now-please-1"
+    add = ["index", "add", "box", "--text", "a red box", *data]
+    with house(tmp_path / "data", bundle, keys=f"write:{key}") as shop:
+        shop.client.headers["x-api-key"] = key
+        assert main(add) == 2
+        assert "key" in capsys.readouterr().err
+        monkeypatch.setenv("MULTIFOLD_KEY", key)
+        assert main(add) == 0
         assert "written through http://127.0.0.1" in capsys.readouterr().out
-        assert found(client, "a red box") == ["box"]
+        assert found(shop.client, "a red box") == ["box"]
         for words in (["compact"], ["build", "--bundle", str(bundle)], ["import", str(tmp_path)]):
             assert main(["index", *words, *data]) == 2
             assert "is being written by http://127.0.0.1" in capsys.readouterr().err
@@ -130,25 +126,14 @@ def test_the_command_line_talks_to_the_service(
         assert main(["index", "verify", "--bundle", str(bundle), *data]) == 0
         assert main(["index", "remove", "box", *data]) == 0
         assert "1 of 1 removed through http" in capsys.readouterr().out
-        assert found(client, "a red box") == []
-
-
-def test_the_command_line_brings_its_key(
-    tmp_path: Path, bundle: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = ["index", "add", "box", "--text", "a red box", "--data", str(tmp_path / "data")]
-    with serve(tmp_path / "data", bundle, MULTIFOLD_KEYS="write:sesame-open-now-please-1") as running:
-        running.client().close()
-        assert main(words) == 2
-        assert "key" in capsys.readouterr().err
-        monkeypatch.setenv("MULTIFOLD_KEY", "sesame-open-now-please-1")
-        assert main(words) == 0
-        assert "written through" in capsys.readouterr().out
+        assert found(shop.client, "a red box") == []
 
 
 def test_what_was_loaded_is_not_looked_through_again() -> None:
-    code = (
-        "import gc; from app import server; server.freeze_garbage_collector(); print(gc.get_freeze_count())"
-    )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert int(told.stdout) > 10_000
+    before = gc.get_threshold()
+    try:
+        server.freeze_garbage_collector()
+        assert gc.get_freeze_count() > 10_000
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

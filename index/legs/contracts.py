@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -13,7 +14,7 @@ from index.search.engine_set import Candidates, EngineQuery, EngineSet
 from index.search.standard import Values
 from index.texts.contracts import ItemTexts, TextIndex
 from index.texts.words import WordIndex
-from multifold.types import Aspect, Leg, Mix, Pooling, Vector
+from multifold.types import ASPECTS, Aspect, Leg, Mix, Pooling, Vector
 
 Raw: TypeAlias = Float32[np.ndarray, "_ _"]  # scores of editions in the first column; NaN where one lacks it
 Background: TypeAlias = Bool[np.ndarray, " _"]  # which editions stand for the others of the collection
@@ -63,9 +64,12 @@ class Asked:
         """What a leg of vectors is asked."""
         return self.own.get(aspect, self.vector)
 
-    def engine_query(self, aspect: Aspect) -> EngineQuery:
-        """The same as the engines are asked it."""
-        return engine_query(self.space, self.vector_of(aspect))
+    @cached_property
+    def engine_queries(self) -> Mapping[Aspect, EngineQuery]:
+        """The same as the engines are asked it, by leg."""
+        common = engine_query(self.space, self.vector)
+        own = {aspect: engine_query(self.space, vector) for aspect, vector in self.own.items()}
+        return dict.fromkeys(ASPECTS, common) | own
 
 
 @runtime_checkable

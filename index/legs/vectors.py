@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float32
@@ -31,9 +30,9 @@ class VectorLeg:
     name: Aspect
     asked: Asked
 
-    @cached_property
+    @property
     def _query(self) -> EngineQuery:
-        return self.asked.engine_query(self.name)
+        return self.asked.engine_queries[self.name]
 
     @property
     def _own(self) -> Vector | None:

@@ -11,11 +11,11 @@ from typing import TypeAlias
 import numpy as np
 
 from index.contracts import NO_ROW
+from index.legs.contracts import Asked
 from index.search.engine_set import EngineQuery, EngineSet
 from index.search.ranking import RankedItem
 from index.store.item_rows import ItemSummary, caption_rows, read_observations, read_summaries
 from index.texts.contracts import TextIndex
-from index.texts.words import WordIndex
 from multifold.errors import needs_extra
 from multifold.types import ASPECTS, SIDES, Aspect, Hit, Leg, LegEvidence, Observation
 
@@ -49,23 +49,21 @@ class RankedPage:
 
 
 def matched_texts(
-    text: str | None, items: Sequence[RankedItem], words: WordIndex, reader: TextIndex | None
+    asked: Asked, items: Sequence[RankedItem]
 ) -> tuple[list[tuple[str, ...]], list[dict[Leg, int | str]]]:
     """Which words of a query each item has, and which of its texts each text leg matched best."""
     texts: list[dict[Leg, int | str]] = [{} for _ in items]
     named: list[tuple[str, ...]] = [() for _ in items]
-    indexes: tuple[tuple[Leg, TextIndex | None], ...] = (("words", words), ("reader", reader))
+    indexes: tuple[tuple[Leg, TextIndex | None], ...] = (("words", asked.words), ("reader", asked.reader))
     for leg, index in indexes:
         heard = [place for place, item in enumerate(items) if leg in item.legs]
-        if text is None or index is None or not heard:
+        if asked.text is None or index is None or not heard:
             continue
         editions = np.array([items[place].edition for place in heard], np.int64)
-        for place, best in zip(heard, index.best_texts(text, editions), strict=True):
+        for place, (best, chunks) in zip(heard, index.matches(asked.text, editions), strict=True):
             if best is not None:
                 texts[place][leg] = best
-        if leg == "words":
-            for place, chunks in zip(heard, words.matches(text, editions), strict=True):
-                named[place] = chunks
+            named[place] += chunks
     return named, texts
 
 

@@ -209,7 +209,9 @@ class AskedLegs:
         asked = {leg.name for leg in legs}
         others = make_legs(self.asked, [name for name in self.shown if name not in asked])
         raw = {leg.name: leg.scores(every) for leg in [*legs, *others]}
-        return self.weighed(every, raw, np.isin(every, self.background), legs)
+        background = np.zeros(len(every), np.bool_)
+        background[np.searchsorted(every, self.background)] = True
+        return self.weighed(every, raw, background, legs)
 
     def weighed(
         self,
@@ -232,12 +234,20 @@ class AskedLegs:
         among: Candidates | None,
         legs: Sequence[SearchLeg],
         examples: ExampleScorer | None = None,
+        *,
+        sparing: bool = False,
     ) -> Ids:
-        """The best editions of every leg, rising."""
-        best = [leg.candidates(reach, among) for leg in legs]
-        if examples is not None:
-            best.append(examples.candidates(reach, among))
-        return sort_unique(np.concatenate([np.empty(0, np.int64), *best]))
+        """The best editions of every leg, rising.
+
+        `sparing`: a reader, which looks at all texts, is asked only where words are unheard.
+        """
+        best: dict[Leg, Ids] = {}
+        for leg in legs:  # a reader comes last
+            hears = sparing and leg.name == "reader" and "words" in best
+            if not hears or self._is_strange(best["words"][:FEW]):
+                best[leg.name] = leg.candidates(reach, among)
+        judged = [] if examples is None else [examples.candidates(reach, among)]
+        return sort_unique(np.concatenate([np.empty(0, np.int64), *best.values(), *judged]))
 
     def rank(
         self,
@@ -256,16 +266,15 @@ class AskedLegs:
         reach = RING
         rivals: Rivals | None = None
         heard: float | None = None
-        leading = self._leading(legs, among)
         while place < page.stop:
-            new = np.setdiff1d(self.candidates(reach, among, leading, examples), ranked)
+            best = self.candidates(reach, among, legs, examples, sparing=True)
+            new = np.setdiff1d(best, ranked, assume_unique=True)
             if not len(new):
                 break
-            ranked, reach = np.union1d(ranked, new), reach * WIDER
+            ranked, reach = np.concatenate([ranked, new]), reach * WIDER
             scores = self.scores(new, legs)
-            heard = (
-                scores.heard if heard is None else heard
-            )  # further rings change nothing that was said before
+            # further rings change nothing that was said before
+            heard = scores.heard if heard is None else heard
             scores = replace(scores, heard=heard)
             rows = np.searchsorted(scores.editions, new)
             rows = rows[scores.present[rows][:, [LEGS.index(one) for one in self.shown]].any(axis=1)]
@@ -287,15 +296,10 @@ class AskedLegs:
             place, least = place + len(rows), float(chances[-1])
         return found
 
-    def _leading(self, legs: Sequence[SearchLeg], among: Candidates | None) -> Sequence[SearchLeg]:
-        """The legs that give candidates: a reader, which looks at all texts, only where words are unheard."""
-        words = next((leg for leg in legs if leg.name == "words"), None)
-        others = [leg for leg in legs if leg.name != "reader"]
-        if words is None or len(others) == len(legs):
-            return legs
-        best = np.sort(words.candidates(FEW, among)[:FEW])
-        heard = float(words.scores(best)[:, COVERAGE].max(initial=0))
-        return legs if strangeness(heard, len(self.background)) else others
+    def _is_strange(self, best: Ids) -> bool:
+        """Whether the words of a query are unheard, of which these editions have the most."""
+        shares = self.asked.words.weigh(self.asked.text or "", best)[1]
+        return strangeness(float(shares.max(initial=0)), len(self.background)) > 0
 
     def _lacks_phrase(self, among: Candidates | None) -> bool:
         """Whether the query has a phrase in quotes that no item has which may be found."""

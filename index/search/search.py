@@ -79,17 +79,18 @@ class Searcher:
         among = None if query.where is None else self.bitmaps.candidates(now, query.where, version)
         if query.where is not None and among is None:
             return None
-        items = self._ranked(query, now, among)
-        texts = self.texts.current
-        words, matched = matched_texts(query.text, items, texts.words, texts.reader)
-        queries = {leg: engine_query(self.space, query.own.get(leg, query.vector)) for leg in ASPECTS}
-        return RankedPage(queries, items, words, matched)
+        legs = self.legs(query, now)
+        items = self._ranked(query, legs, among, self._examples(query.examples, now))
+        words, matched = matched_texts(legs.asked, items)
+        return RankedPage(legs.asked.engine_queries, items, words, matched)
 
-    def _ranked(self, query: Query, now: Connection, among: Candidates | None) -> list[RankedItem]:
+    def _ranked(
+        self, query: Query, legs: AskedLegs, among: Candidates | None, examples: ExampleScorer | None
+    ) -> list[RankedItem]:
         """The items of a query's page, best first."""
-        page, examples = range(query.offset, query.offset + query.limit), self._examples(query.examples, now)
+        page = range(query.offset, query.offset + query.limit)
         wide = range(max(page.stop, MOVED)) if query.diversity else page
-        items = self.legs(query, now).rank(query.model.of(query.side), wide, among, examples)
+        items = legs.rank(query.model.of(query.side), wide, among, examples)
         if query.diversity:
             return self._diverse(items, query.diversity, examples)[page.start : page.stop]
         return items

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float32
@@ -41,6 +41,13 @@ def text_of_label(label: int) -> int | str | None:
     return label if label >= 0 else FIELDS[-1 - label]
 
 
+class TextMatch(NamedTuple):
+    """What of an item matches a query."""
+
+    text: int | str | None  # that matches best: a caption's place, "name", "payload" or "path"
+    words: tuple[str, ...] = ()  # of the query, that the item has
+
+
 @runtime_checkable
 class TextIndex(Protocol):
     """Texts of items by edition, asked with a text.
@@ -66,8 +73,8 @@ class TextIndex(Protocol):
     def knows(self, query: str) -> bool:
         """Whether any item could score above 0."""
 
-    def best_texts(self, query: str, editions: Ids) -> list[int | str | None]:
-        """Of each edition the text that matches best: a caption's place, "name", "payload" or "path"."""
+    def matches(self, query: str, editions: Ids) -> list[TextMatch]:
+        """What of each edition matches."""
 
     def count(self) -> int:
         """How many items there are."""

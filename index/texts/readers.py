@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float32, Int8, Int16, Int32
 
 from index.contracts import Ids
-from index.texts.contracts import NAME, NOTHING, ItemTexts, Scores, TextIndexError, text_of_label
+from index.texts.contracts import NAME, NOTHING, ItemTexts, Scores, TextIndexError, TextMatch, text_of_label
 from index.texts.kernels import score_rows
 from index.texts.saving import read_arrays, write_arrays
 from index.texts.segments import LivingItems, TextSegment, TextSegments, ends_of, places_of_best
@@ -114,14 +114,14 @@ class ReaderIndex:
         """Whether the reader knows any word of a query."""
         return self._steps(query)[1] > 0
 
-    def best_texts(self, query: str, editions: Ids) -> list[int | str | None]:
-        """Of each edition the text that matches best: a caption's place or "name"."""
+    def matches(self, query: str, editions: Ids) -> list[TextMatch]:
+        """The text of each edition that matches best: a caption's place or "name"."""
         labels = np.full(len(editions), NOTHING, np.int64)
         for part in self._segments.now:
             places = part.places(editions)
             for at in np.flatnonzero(places >= 0).tolist():
                 labels[at] = part.best_label(self._steps(query), int(places[at]))
-        return list(map(text_of_label, labels.tolist()))
+        return [TextMatch(text_of_label(label)) for label in labels.tolist()]
 
     def count(self) -> int:
         """How many items there are."""

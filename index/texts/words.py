@@ -13,7 +13,7 @@ from jaxtyping import Float64
 
 from index.contracts import Ids
 from index.texts.analysis import Analyzer, chunks, spoken_languages, voting_words
-from index.texts.contracts import FIELDS, ItemTexts, Scores, text_of_label
+from index.texts.contracts import FIELDS, ItemTexts, Scores, TextMatch, text_of_label
 from index.texts.kernels import add_sizes
 from index.texts.questions import QueryParser, WordQuestion, no_dictionary
 from index.texts.saving import read_arrays, write_arrays
@@ -166,16 +166,16 @@ class WordIndex:
         """The score of an item that has all words of a query, once in each text."""
         return self._ask(query).question.most
 
-    def best_texts(self, query: str, editions: Ids) -> list[int | str | None]:
-        """Of each edition the text that matches best: a caption's place, or "name", "payload" or "path"."""
-        return list(map(text_of_label, self._ask(query).score(editions).labels.tolist()))
-
-    def matches(self, query: str, editions: Ids) -> list[tuple[str, ...]]:
-        """For each of some editions the chunks of a query that it has a word of."""
+    def matches(self, query: str, editions: Ids) -> list[TextMatch]:
+        """The text of each edition that matches best, and the chunks of a query that it has a word of."""
         asked = self._ask(query)
+        said, chunks_asked = asked.score(editions), asked.question.chunks
         return [
-            tuple(dict.fromkeys(chunk for at, chunk in enumerate(asked.question.chunks) if mask >> at & 1))
-            for mask in asked.score(editions).masks.tolist()
+            TextMatch(
+                text_of_label(label),
+                tuple(dict.fromkeys(chunk for at, chunk in enumerate(chunks_asked) if mask >> at & 1)),
+            )
+            for label, mask in zip(said.labels.tolist(), said.masks.tolist(), strict=True)
         ]
 
     def count(self) -> int:

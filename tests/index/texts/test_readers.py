@@ -73,7 +73,7 @@ def test_it_keeps_the_protocol(index: ReaderIndex) -> None:
 
 def test_nothing_is_in_an_empty_index(index: ReaderIndex) -> None:
     check(index, [])
-    assert index.best_texts("red", np.array([1]))[0] is None
+    assert index.matches("red", np.array([1]))[0].text is None
     index.add([])
     index.remove([1, 2])
 
@@ -84,11 +84,11 @@ def test_golden_numbers(index: ReaderIndex, reader: TextReader) -> None:
     both = red + car
     expected = both @ crimson / np.linalg.norm(both) / np.linalg.norm(crimson)
     assert index.scores("crimson", np.array([8, 7])).tolist() == pytest.approx([0, expected], abs=STEP)
-    assert index.best_texts("crimson", np.array([7]))[0] == 0
-    assert index.best_texts("guitar", np.array([7]))[0] == 1
-    assert index.best_texts("beach", np.array([7]))[0] == "name"
-    assert index.best_texts("beach", np.array([8]))[0] is None
-    assert index.best_texts("beach", np.array([9]))[0] is None
+    assert index.matches("crimson", np.array([7]))[0].text == 0
+    assert index.matches("guitar", np.array([7]))[0].text == 1
+    assert index.matches("beach", np.array([7]))[0].text == "name"
+    assert index.matches("beach", np.array([8]))[0].text is None
+    assert index.matches("beach", np.array([9]))[0].text is None
 
 
 def test_it_ranks_as_plain_cosines_do(index: ReaderIndex) -> None:
@@ -103,7 +103,7 @@ def test_a_query_of_unknown_words_says_nothing(index: ReaderIndex) -> None:
     assert not index.knows("zxqv 77")
     assert not len(index.rank("zxqv 77", 5)[0])
     assert not index.scores("zxqv 77", np.arange(20)).any()
-    assert index.best_texts("zxqv 77", np.array([3]))[0] is None
+    assert index.matches("zxqv 77", np.array([3]))[0].text is None
 
 
 def test_texts_that_are_not_in_it_score_as_those_that_are(index: ReaderIndex) -> None:

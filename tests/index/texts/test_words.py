@@ -239,12 +239,11 @@ def test_it_says_what_matched() -> None:
         item(7, "KX-42", "a green lamp", "a red chair", path="store/old_chair.glb", values="oak;9.5")
     )
     asked, seven = ("kx-42", "red chair", "green", "oak", "glb", "sofa"), np.array([7])
-    assert [index.best_texts(q, seven)[0] for q in asked] == [
+    assert [index.matches(q, seven)[0].text for q in asked] == [
         "name", 1, 0, "payload", "path", None,
     ]  # fmt: skip
-    assert index.matches("A KX-42, green and round", np.array([7]))[0] == ("KX-42", "green")
-    assert index.matches("green", np.array([8]))[0] == ()
-    assert index.best_texts("green", np.array([8]))[0] is None
+    assert index.matches("A KX-42, green and round", np.array([7]))[0].words == ("KX-42", "green")
+    assert index.matches("green", np.array([8]))[0] == (None, ())
 
 
 def test_languages_of_the_texts() -> None:
@@ -276,7 +275,7 @@ def test_very_long_and_very_many_texts() -> None:
     )
     assert found(index, "word") == [1]
     assert found(index, "lamp") == [2]
-    assert index.best_texts("lamp", np.array([2]))[0] == 0
+    assert index.matches("lamp", np.array([2]))[0].text == 0
     assert len(found(index, " ".join(f"w{n}" for n in range(500)) + " lamp")) <= 1
 
 

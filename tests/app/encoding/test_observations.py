@@ -20,12 +20,6 @@ def empty(tmp_path: Path, bundle: Path) -> Iterator[House]:
         yield opened
 
 
-def test_a_search_by_a_mesh_says_what_is_lost(empty: House) -> None:
-    for _ in range(2):  # drawn, then remembered
-        answer = empty.client.post("/v1/search", files=[MESH]).json()
-        assert answer["warnings"] == [NOTE]
-
-
 def test_an_item_keeps_what_is_lost(empty: House) -> None:
     address, rest = "/v1/items/bare", {"texts": ["a triangle"]}
     assert empty.client.put(address, files=[MESH], data=rest).json()["warnings"] == [NOTE]

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from multifold.cli import main
-from multifold.client import Client
 from tests import tiny
 from tests.app.house import house, png
 from tests.app.ingest.conftest import Take
@@ -145,14 +144,6 @@ def test_an_encoder_that_knows_other_views_is_refused(
     other = tiny.build(manifest.parent / "other", views=type(tiny.SPEC.views)(**views))
     assert ingest(manifest, "--bundle", str(other.folder)) == 2
     assert reason in capsys.readouterr().err
-
-
-def test_a_new_name_makes_a_collection(root: Path, data: Path, bundle: Path, ingest: Ingest) -> None:
-    for _ in range(2):
-        assert ingest(root, "--collection", "chairs") == 0
-    with house(data, bundle) as shop, Client(shop.url, collection="chairs") as client:
-        assert client.count() == 2
-        assert shop.service.collection.count() == 0
 
 
 def test_settings_come_from_everywhere(

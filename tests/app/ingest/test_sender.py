@@ -102,13 +102,6 @@ def test_a_manifest_goes_through_the_service_once(shop: House, root: Path) -> No
     assert ingest(shop, lines)["unchanged"] == 1
 
 
-def test_a_collection_of_its_own(shop: House, root: Path) -> None:
-    assert ingest(shop, root, "--collection", "chairs")["added"] == ["deep/blue", "red box"]
-    assert ingest(shop, root, "--collection", "chairs")["unchanged"] == 2
-    with Client(shop.url, collection="chairs") as client:
-        assert client.count() == 2
-
-
 def test_searches_are_answered_during_an_ingest(shop: House, tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()

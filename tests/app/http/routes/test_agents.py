@@ -16,6 +16,7 @@ import pytest
 from PIL import Image
 
 from multifold.client import Client
+from tests.app.answers import uri
 from tests.app.house import House, box, house, png
 from tests.waiting import PATIENCE
 
@@ -68,8 +69,8 @@ async def call(client: Any, tool: str, **asked: Any) -> Any:  # noqa: ANN401
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_every_tool_is_listed_and_called(keyed: House, transport: str, tmp_path: Path) -> None:
     (tmp_path / "query.png").write_bytes(png("red"))
-    picture = "query.png" if transport == "stdio" else uri("image/png", png("red"))
-    mesh = uri("model/gltf-binary", box("green"))
+    picture = "query.png" if transport == "stdio" else uri(png("red"), "image/png")
+    mesh = uri(box("green"), "model/gltf-binary")
 
     async def use() -> None:
         async with agent(keyed, transport, "write", tmp_path) as client:
@@ -139,15 +140,6 @@ def test_a_refusal_is_a_sentence_for_the_agent(keyed: House, transport: str, tmp
     asyncio.run(use())
 
 
-def test_a_tool_of_a_program_without_a_key_is_told_so(keyed: House) -> None:
-    async def use() -> str:
-        async with agent(keyed, "stdio", None) as client:
-            answer = await client.call_tool("search", {"text": "red"})
-            return str(answer.content[0].text)
-
-    assert "this needs a key" in asyncio.run(use())
-
-
 @pytest.mark.parametrize(
     ("key", "status"), [(None, 401), ("wrong-key-of-an-agent", 401), (KEYS["read"], 200)]
 )
@@ -178,10 +170,6 @@ def test_a_service_without_the_extra_says_so(shop: House, monkeypatch: pytest.Mo
     answer = shop.client.post("/mcp", json=PING)
     assert answer.status_code == 404
     assert "extra 'mcp'" in answer.json()["error"]["message"]
-
-
-def uri(kind: str, data: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(data).decode()}"
 
 
 def opened(content: Any) -> Image.Image:  # noqa: ANN401

@@ -47,11 +47,6 @@ def test_images_and_shapes_too_are_near_their_words(shop: House) -> None:
         assert (vectors @ expected(shop, "red", "blue").T).argmax(1).tolist() == [0, 1]
 
 
-def test_an_embedding_is_a_query(shop: House) -> None:
-    given = post(shop, input="a yellow box").json()["data"][0]["embedding"]
-    assert shop.best(vector=given) == "yellow-box"
-
-
 @pytest.mark.parametrize(
     ("asked", "status", "code"),
     [
@@ -67,9 +62,6 @@ def test_what_cannot_be_embedded_is_refused(
     shop: House, asked: dict[str, Any], status: int, code: str
 ) -> None:
     refused(post(shop, **asked), status, code)
-
-
-def test_nothing_in_gives_nothing(shop: House) -> None:
     assert post(shop, input=[]).json()["data"] == []
 
 

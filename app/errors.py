@@ -12,7 +12,7 @@ with needs_extra("serve"):
     from starlette.exceptions import HTTPException
 
 from index.cluster.contracts import ClusterError
-from index.contracts import IndexPlanError, QueryError
+from index.contracts import IndexPlanError, PromiseError, QueryError
 from index.jobs import NoSuchJobError
 from index.names import CollectionNameError
 from index.registry import NameTakenError, NoSuchCollectionError
@@ -65,6 +65,7 @@ CODES = {  # of errors, for programs; the description of the API has them
     "bad_dimensions": "vectors do not have this length here",
     "no_such_side": "the item has no such side",
     "no_calibration": "no confidence is known for this pair",
+    "no_promise": "the collection has too few questions of its own from which an error could be promised",
     "no_cones": "the geometry of the encoder has no cones",
     "no_feature": "a vector has no feature to walk from",
     "no_feedback": "the service keeps no feedback",
@@ -109,6 +110,7 @@ ERRORS: dict[type[Exception], tuple[int, str]] = {  # the status and code of eac
     MeshError: (422, "bad_mesh"),
     FilterError: (422, "bad_filter"),
     FeedbackError: (422, "bad_feedback"),
+    PromiseError: (422, "no_promise"),
     QueryError: (422, "bad_query"),
     ItemOrderError: (422, "bad_query"),
     ItemError: (422, "bad_item"),

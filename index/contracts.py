@@ -32,6 +32,10 @@ class QueryError(MultifoldError):
     """A query that cannot be searched."""
 
 
+class PromiseError(QueryError):
+    """Nothing is known from which an error could be promised."""
+
+
 class IndexEngineError(MultifoldError):
     """An engine was given rows or a file that it cannot use."""
 

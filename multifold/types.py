@@ -148,6 +148,7 @@ class Hit:
     sides: Mapping[Side, float] | None = None  # the score of each side of the item, if it was asked for
     evidence: tuple[LegEvidence, ...] = ()  # of each leg that was asked
     gain: float | None = None  # nats by which the whole answer says more than one to a meaningless query
+    unlike: bool = False  # whether its query gains less than nearly all questions of the collection's own
 
 
 def features_of(observations: Iterable[Observation], side: Side) -> list[Feature]:

@@ -66,6 +66,11 @@ class Telemetry:
         self._answers = self._counter(
             "multifold_answers_total", "Searches by how well their best hit matches.", "collection", "match"
         )
+        self._unlike = self._counter(
+            "multifold_answers_unlike_total",
+            "Searches that say less than 95 % of the questions that confidences were fitted on.",
+            "collection",
+        )
 
     def text(self) -> bytes:
         """All metrics now, as `MEDIA_TYPE`."""
@@ -87,8 +92,10 @@ class Telemetry:
             level = logging.ERROR if status >= 500 else logging.INFO
             access_log.log(level, "request", extra={"fields": fields})
 
-    def answer(self, collection: str, hits: Sequence[Hit]) -> None:
+    def answer(self, collection: str, hits: Sequence[Hit], *, unlike: bool) -> None:
         self._answers.labels(collection, rate_match(hits)).inc()
+        if unlike:
+            self._unlike.labels(collection).inc()
 
     def verdict(self, collection: str, verdict: str) -> None:
         self._verdicts.labels(collection, verdict).inc()

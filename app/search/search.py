@@ -18,7 +18,7 @@ from index.search.model import EvidenceModel
 from index.search.query import Query
 from index.store.filters import AndFilter, Filter, parse_filter
 from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Side
-from multifold.wire.search import SearchOptions
+from multifold.wire.search import LexicalMode, SearchOptions
 
 DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
 CLEAR_CONFIDENCE = 0.5
@@ -35,6 +35,7 @@ class SearchHits:
     warnings: tuple[str, ...] = ()
     basis: ConfidenceBasis | None = None  # of their confidence
     matches_well: bool | None = None  # whether anything stands out
+    here: bool | None = None  # whether the collection has what is meant, but for the error that was asked
     next: str | None = None  # the cursor of the following page
 
 
@@ -64,6 +65,7 @@ async def search(
     version = service.collection.version
     ranked, following = await rank_items(service, planned, encoded)
     search_end = time.perf_counter()
+    here = None if options.error is None else bool(ranked) or planned.page.place > 0
     hits, following = apply_thresholds(planned, ranked, following)
     hits = await explain_hits(service, planned, encoded, hits)
     return SearchHits(
@@ -74,6 +76,7 @@ async def search(
         warnings=tuple(dict.fromkeys(warning for one in encoded for warning in one.warnings)),
         basis=confidence_basis(planned),
         matches_well=matches_well(hits),
+        here=here,
         next=following,
     )
 
@@ -83,10 +86,9 @@ async def plan_search(
 ) -> PlannedSearch:
     """Read the filter and the page, and refuse what cannot be answered."""
     where = narrow_filter(options, where)
-    if options.min_confidence is not None and side_of(parts) is None:
-        sentence = "no confidence is known for this: it needs one text, image or mesh; use 'min_score'"
-        raise ApiError(422, "no_calibration", sentence)
-    check_words(parts, options.lexical or service.settings.lexical)
+    words = options.lexical or service.settings.lexical
+    check_confidence(parts, options, words)
+    check_words(parts, words)
     page = SearchPage.of(parts, options)
     if options.examples:
         examples = options.examples
@@ -103,7 +105,17 @@ def narrow_filter(options: SearchOptions, where: Filter | None) -> Filter | None
     return AndFilter((where, own))
 
 
-def check_words(parts: WeightedParts, mode: str) -> None:
+def check_confidence(parts: WeightedParts, options: SearchOptions, words: LexicalMode) -> None:
+    """Refuse a search by a confidence or an error that nothing tells."""
+    asked = options.min_confidence is not None or options.error is not None
+    if asked and side_of(parts) is None:
+        sentence = "no confidence is known for this: it needs one text, image or mesh; use 'min_score'"
+        raise ApiError(422, "no_calibration", sentence)
+    if options.error is not None and words != "auto":
+        raise ApiError(422, "no_promise", f"no 'error' is known where 'lexical' is {words!r}")
+
+
+def check_words(parts: WeightedParts, mode: LexicalMode) -> None:
     """Refuse a search for words alone that has none."""
     if mode == "only" and not texts_of(parts):
         raise ApiError(422, "no_words", "'lexical': 'only' looks for words; ask with a text")
@@ -131,9 +143,10 @@ async def rank_items(
         find = _find_folded if options.duplicates == "fold" else _find
         hits, following = page.cut(await find(service, query), first)
     if planned.side is None:  # a mix, an item or a vector: nothing like it was measured
-        hits = [replace(hit, confidence=None) for hit in hits]
+        hits = [replace(hit, confidence=None, unlike=False) for hit in hits]
     if not page.place:
-        telemetry.answer(service.name, hits)
+        nothing = options.error is not None and not hits
+        telemetry.answer(service.name, hits, unlike=nothing or any(hit.unlike for hit in hits[:1]))
     return hits, following
 
 
@@ -163,6 +176,7 @@ def make_query(
         model=evidence,
         examples=options.examples or NO_EXAMPLES,
         diversity=options.diversity,
+        error=options.error,
     )
 
 

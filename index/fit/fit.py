@@ -32,7 +32,15 @@ from index.fit.questions import (
 )
 from index.fit.trials import ReadSearcher, Trial, TrialMaker
 from index.fit.weights import fit_weights, teaching
-from index.search.confidence import CONFIDENCE_PRIOR, RISING, Curves, as_curves, confidence_facts, find_rivals
+from index.search.confidence import (
+    CONFIDENCE_PRIOR,
+    RISING,
+    Curves,
+    Evidence,
+    as_curves,
+    confidence_facts,
+    find_rivals,
+)
 from index.search.model import (
     LEGS,
     MEANINGLESS,
@@ -42,6 +50,7 @@ from index.search.model import (
     SideModel,
     prior_model,
 )
+from index.search.promise import Outcome, QueryClass, class_of
 from index.search.query import Query
 from index.store.metadata import last_change, read_note, write_note
 from index.store.store import Store
@@ -57,8 +66,12 @@ FEWEST_JUDGED = 40  # trials from which held-out halves say how good a fit is
 NOTE = "evidence"  # of the store, with the model
 JUDGED = 5  # best candidates that a confidence is fitted on
 CURVE_SPREAD = 0.09  # how far a fit may carry what a fact adds to a confidence (std. dev.)
-TEXTLESS: frozenset[QuestionKind] = frozenset({"no texts", "strange words"})  # no text of the item answers
+TEXTLESS: frozenset[QuestionKind] = frozenset(  # where they are strange, no text of the item answers
+    {"no texts", "strange words", "name"}
+)
 UNHEARD_KINDS: frozenset[QuestionKind] = frozenset({"no texts", "other words"})
+AS_PEOPLE_ASK = 0.5  # how much a question counts for a confidence that tells how an answer is to be cut
+DIGITS = 4  # of what is kept of an outcome
 MOST_GAINS = 0.9  # the share of queries without a meaning that are known as such
 
 EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
@@ -112,9 +125,13 @@ def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: in
     """The models of the sides of which there are trials enough."""
     sides = {}
     for side, some in trials.items():
-        if len(_usual(some)) >= FEWEST_TRIALS:
+        if len(_usual(_telling(some))) >= FEWEST_TRIALS:
             sides[side] = _fit_side(prior_model(side), some)
     return EvidenceModel(sides, items, version)
+
+
+def _telling(trials: Sequence[Trial]) -> Sequence[Trial]:
+    return [trial for trial in trials if trial.tells]
 
 
 def _usual(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -131,7 +148,8 @@ def _fit_both(prior: SideModel, trials: Sequence[Trial]) -> SideModel:
     return SideModel(weights, wordless=fit_weights(prior.wordless, unheard, LEGS))
 
 
-def _fit_side(prior: SideModel, every: Sequence[Trial]) -> SideModel:
+def _fit_side(prior: SideModel, asked: Sequence[Trial]) -> SideModel:
+    every = _telling(asked)
     trials = _usual(every)
     heard = [leg for leg in LEGS if any(trial.scores.values[:, PLACES[leg]].any() for trial in trials)]
     fitted = replace(
@@ -159,18 +177,40 @@ def _fit_side(prior: SideModel, every: Sequence[Trial]) -> SideModel:
         for leg in heard
     }
     recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
-    return replace(fitted, confidence=_held_out_confidence(prior, every), recall=recall, legs=quality)
+    judged = _by_other_half(prior, every, asked)
+    told = [(evidence, trial) for evidence, trial in judged if trial.tells]
+    return replace(
+        fitted,
+        confidence=fit_confidence([evidence for evidence, _ in told], [trial for _, trial in told]),
+        recall=recall,
+        legs=quality,
+        outcomes=_outcomes(judged),
+    )
 
 
-def _held_out_confidence(prior: SideModel, trials: Sequence[Trial]) -> Curves:
-    """The confidence of each half of the items by all weights that the other half gave."""
-    evidence, asked = [], []
+def _by_other_half(
+    prior: SideModel, every: Sequence[Trial], asked: Sequence[Trial]
+) -> list[tuple[Evidence, Trial]]:
+    """What is asked of each half of the items, with the evidence by all weights that the other half gave."""
+    judged = []
     for half in (0, 1):
-        fitted = _fit_both(prior, [t for t in trials if t.owner % 2 != half])
-        mine = [t for t in trials if t.owner % 2 == half]
-        evidence += [trial.scores.ratios(fitted).sum(axis=1) for trial in mine]
-        asked += mine
-    return fit_confidence(evidence, asked)
+        fitted = _fit_both(prior, [trial for trial in every if trial.owner % 2 != half])
+        mine = [trial for trial in asked if trial.owner % 2 == half]
+        judged += [(trial.scores.ratios(fitted).sum(axis=1), trial) for trial in mine]
+    return judged
+
+
+def _outcomes(judged: Sequence[tuple[Evidence, Trial]]) -> dict[QueryClass, tuple[Outcome, ...]]:
+    """How the questions went that are as people ask, those that gained least first."""
+    outcomes: dict[QueryClass, list[Outcome]] = {}
+    for evidence, trial in judged:
+        scores, chosen = trial.scores, evidence[trial.candidates]
+        if _counts_for_confidence(trial) >= AS_PEOPLE_ASK:
+            gain = find_rivals(chosen, trial.items, scores.length, scores.strange).gain
+            behind = float(chosen.max() - evidence[trial.right].max())
+            like_it = outcomes.setdefault(class_of(scores.length, scores.strange), [])
+            like_it.append(Outcome(round(gain, DIGITS), round(behind, DIGITS)))
+    return {name: tuple(sorted(some)) for name, some in outcomes.items()}
 
 
 def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:

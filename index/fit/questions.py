@@ -193,16 +193,26 @@ def readable_name(texts: ItemTexts) -> str:
 
 
 def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterator[Question]:
-    """One photo or, without any, one view; half of the views as a mesh has them. The others are known."""
+    """One photo or, without any, one view, of which the half that is least like it is known: a new picture
+    is no neighbour of those that are there. As a mesh has them, half of the views; the others are known.
+    """
     source: Side = "image" if side == "image" and one.features("image") else "shape"
     features = one.features(source)
     if not features:
         return
     order = random.permutation(len(features)).tolist()
     asked = order[:1] if side == "image" else order[: max(1, len(order) // 2)]
-    known = [features[place] for place in order[len(asked) :]]
     feature = pool_mean(np.stack([features[place] for place in asked]))
+    known = [features[place] for place in order[len(asked) :]]
+    if side == "image":
+        known = _least_alike(feature, known)
     yield Question(one.edition, side, feature, "picture", known=known, taken_from=source)
+
+
+def _least_alike(feature: Feature, others: Sequence[Feature]) -> list[Feature]:
+    """The half of some features, rounded up, that is least like another."""
+    rising = sorted(others, key=lambda one: float(np.vdot(feature, one) / (np.linalg.norm(one) or 1.0)))
+    return rising[: (len(rising) + 1) // 2]
 
 
 def fold_caption(text: str) -> str:

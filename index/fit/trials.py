@@ -70,14 +70,13 @@ class TrialMaker:
         ] = {}  # captions and name of candidates, as compared
 
     def trials(self, every: Sequence[Question]) -> dict[Side, list[Trial]]:
-        """The trials of all questions that tell anything, by the side that asks."""
+        """The trials of all questions, by the side that asks."""
         trials: dict[Side, list[Trial]] = {side: [] for side in SIDES}
         for question in every:
             with self._reading() as (searcher, now):  # changes come in between
                 trial = self._ask(question, searcher, now)
             time.sleep(BREATH)
-            if trial.tells:
-                trials[question.side].append(trial)
+            trials[question.side].append(trial)
         return trials
 
     def _ask(self, question: Question, searcher: Searcher, now: Connection) -> Trial:

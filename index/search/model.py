@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from index.search.confidence import CONFIDENCE_PRIOR, Curves
+from index.search.promise import Outcome, QueryClass, class_of
 from multifold.types import ASPECTS, Leg, Side
 
 Weights: TypeAlias = Float64[np.ndarray, " w"]
@@ -29,7 +30,7 @@ NAMES = tuple(name for leg in LEGS for name in LEG_COLUMNS[leg])  # of the weigh
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in LEG_COLUMNS.items()
 }
-RULES = 13  # another number fits every stored model again
+RULES = 14  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 # They were fitted together on generated furniture, named models and emoji, with an encoder that knows them
@@ -93,10 +94,16 @@ class SideModel:
     judgements: int = 0  # of people, that are among them
     wordless: Weights = field(default_factory=lambda: in_order(WORDLESS))  # where no item has the words
     meaningless: float = MEANINGLESS  # the gain of most queries without a meaning, whose words no item has
+    # Of the collection's own questions, by the weights that other items gave; those that gained least first.
+    outcomes: Mapping[QueryClass, tuple[Outcome, ...]] = field(default_factory=dict)
 
     def weights_for(self, strange: float) -> Weights:
         """Those of a query that is so strange."""
         return (1 - strange) * self.weights + strange * self.wordless
+
+    def outcomes_for(self, length: float, strange: float) -> tuple[Outcome, ...]:
+        """Those of questions that are as long and as strange."""
+        return self.outcomes.get(class_of(length, strange), ())
 
     def least_gain(self, strange: float) -> float:
         """What all items together have to gain by a query that is so strange, if it means anything."""
@@ -123,6 +130,7 @@ class SideModel:
             fields["judgements"],
             in_order(fields["wordless"]),
             fields["meaningless"],
+            {name: tuple(Outcome(*one) for one in some) for name, some in fields["outcomes"].items()},
         )
 
 

@@ -151,6 +151,7 @@ def _hits(
             words,
             evidence=_evidence_of(one, texts, matched),
             gain=one.gain,
+            unlike=one.unlike,
         )
         for one, words, texts in zip(page.items, page.words, page.texts, strict=True)
     ]

@@ -46,6 +46,7 @@ class Query:
     model: EvidenceModel = UNFITTED
     examples: Examples = NO_EXAMPLES  # those that are not there say nothing
     diversity: float = 0.0  # 0 to 1, how far look-alikes give way
+    error: float | None = None  # how often an answer may lack what is meant; it ends where it is long enough
 
     @property
     def legs(self) -> tuple[Leg, ...]:

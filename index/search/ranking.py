@@ -26,6 +26,7 @@ from index.legs.words import COVERAGE
 from index.search.confidence import Evidence, Rivals, confidences, find_rivals
 from index.search.engine_set import Candidates
 from index.search.model import LEGS, NAMES, PLACES, SideModel, strangeness
+from index.search.promise import cut_answer, is_unlike
 from index.texts.analysis import asks_phrase
 from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, Aspect, Leg, Side
 
@@ -109,6 +110,7 @@ class RankedItem:
     # Of all items together: how far their evidence goes beyond that for a meaningless query. -inf: none has a
     # phrase that the query quotes.
     gain: float
+    unlike: bool  # whether the query gains less than nearly all questions that the model was fitted on
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +153,21 @@ class Ring:
             judged[order],
         )
 
+    def down_to(self, least: float) -> "Ring":
+        """The candidates before the first that has less evidence."""
+        below = np.flatnonzero(self.evidence < least)
+        end = int(below[0]) if len(below) else len(self.evidence)
+        return Ring(
+            self.editions[:end],
+            self.ratios[:end],
+            self.present[:end],
+            self.coverage[:end],
+            self.evidence[:end],
+            {side: scores[:end] for side, scores in self.sides.items()},
+            self.learned[:end],
+            self.judged[:end],
+        )
+
     def rivals(self, items: int, scores: Scores) -> Rivals:
         """What the items of this ring are compared with; examples are left out."""
         others = ~self.judged
@@ -158,7 +175,14 @@ class Ring:
         return find_rivals(self.evidence[others], rest, scores.length, scores.strange)
 
     def item(
-        self, place: int, shown: Sequence[Aspect], confidence: float, gain: float, *, as_whole: bool
+        self,
+        place: int,
+        shown: Sequence[Aspect],
+        confidence: float,
+        gain: float,
+        *,
+        unlike: bool,
+        as_whole: bool,
     ) -> RankedItem:
         """What stands at a place."""
         ratios = self.ratios[place]
@@ -174,6 +198,7 @@ class Ring:
             confidence,
             legs,
             gain,
+            unlike,
         )
 
     def _shows(self, place: int, leg: Aspect) -> float:
@@ -255,14 +280,19 @@ class AskedLegs:
         page: range,
         among: Candidates | None = None,
         examples: ExampleScorer | None = None,
+        error: float | None = None,
     ) -> list[RankedItem]:
-        """The items at these places of the ranking, best first; examples add to the evidence."""
+        """The items at these places of the ranking, best first; examples add to the evidence.
+
+        With an error the ranking ends where it lacks what is meant that seldom.
+        """
         legs = [leg for leg in self.legs(model) if leg.count()]
         alone = legs[0].name if len(legs) == 1 and examples is None else None
         items = self.size if among is None else min(self.size, len(among))
         found: list[RankedItem] = []
         ranked: Ids = np.empty(0, np.int64)  # also those that are not shown
-        place, least, gain = 0, 1.0, 0.0
+        place, least, gain, unlike = 0, 1.0, 0.0, False
+        end = -np.inf  # the evidence with which the ranking ends
         reach = RING
         rivals: Rivals | None = None
         heard: float | None = None
@@ -286,14 +316,24 @@ class AskedLegs:
                 gain = rivals.gain - model.least_gain(scores.strange)
                 if self._lacks_phrase(among):
                     gain = -np.inf
+                outcomes = model.outcomes_for(scores.length, scores.strange)
+                unlike = is_unlike(outcomes, rivals.gain)
+                if error is not None and gain > -np.inf:
+                    cut = cut_answer(outcomes, error)
+                    end = rivals.best - cut.behind if rivals.gain >= cut.gain else np.inf
+                elif error is not None:
+                    end = np.inf
+            ring = ring.down_to(end)
+            if not len(ring.editions):
+                break
             chances = confidences(model.confidence, ring.evidence, ring.coverage, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
-            chosen = range(max(page.start - place, 0), min(page.stop - place, len(rows)))
+            chosen = range(max(page.start - place, 0), min(page.stop - place, len(chances)))
             found += [
-                ring.item(one, self.shown, float(chances[one]), gain, as_whole=self.as_whole)
+                ring.item(one, self.shown, float(chances[one]), gain, unlike=unlike, as_whole=self.as_whole)
                 for one in chosen
             ]
-            place, least = place + len(rows), float(chances[-1])
+            place, least = place + len(chances), float(chances[-1])
         return found
 
     def _is_strange(self, best: Ids) -> bool:

@@ -90,7 +90,7 @@ class Searcher:
         """The items of a query's page, best first."""
         page = range(query.offset, query.offset + query.limit)
         wide = range(max(page.stop, MOVED)) if query.diversity else page
-        items = legs.rank(query.model.of(query.side), wide, among, examples)
+        items = legs.rank(query.model.of(query.side), wide, among, examples, query.error)
         if query.diversity:
             return self._diverse(items, query.diversity, examples)[page.start : page.stop]
         return items

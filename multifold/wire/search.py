@@ -97,6 +97,14 @@ class SearchOptions(Body):
     pool: Pooling = described("an item is the mean of its observations, or its best one", default="mean")
     min_score: float | None = described("no items that score less", default=None, allow_inf_nan=False)
     min_confidence: float | None = described("no items that are less certain", default=None, ge=0, le=1)
+    error: float | None = described(
+        "the shortest answer that lacks what is meant so seldom, by how the collection's own questions went; "
+        "with the target 'item'",
+        default=None,
+        ge=0.001,
+        le=0.5,
+        allow_inf_nan=False,
+    )
     exact: bool = described("look at every row, however many there are", default=False)
     lexical: LexicalMode | None = described(
         "whether words of the query are looked for in names, captions and payloads too: 'auto' "
@@ -125,6 +133,14 @@ class SearchOptions(Body):
         if (self.examples or self.diversity) and (self.target != "item" or self.lexical == "only"):
             sentence = "'examples' and 'diversity' need the target 'item', and not 'lexical': 'only'"
             raise BodyError("needs_evidence", sentence)
+        if self.error is not None:
+            whole = self.target == "item" and self.lexical in (None, "auto") and self.pool == "mean"
+            if not whole or self.examples or self.diversity:
+                sentence = (
+                    "'error' needs the target 'item', and neither 'examples' nor 'diversity' nor another "
+                    "'lexical' or 'pool'"
+                )
+                raise BodyError("needs_evidence", sentence)
         examples = self.examples or NO_EXAMPLES
         for name in examples.good:
             if name in examples.bad:
@@ -249,6 +265,9 @@ class SearchAnswer(Answer, kw_only=True):
     bundle: str
     calibrated_by: ConfidenceBasis | None = described("what confidences were fitted on", default=None)
     matches_well: bool | None = described("false where nothing stands out", default=None)
+    here: bool | None = described(
+        "with `error`: false where the collection lacks what is meant, but for that error", default=None
+    )
     warnings: tuple[str, ...] = ()
     next: str | None = described("the `after` of the following page; null after the last", default=None)
 

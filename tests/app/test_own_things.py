@@ -103,6 +103,19 @@ def test_what_nothing_has_matches_nothing_well(own: House, fitted: bool, text: s
     assert answer["hits"]  # what comes nearest is told all the same
 
 
+def test_an_answer_with_an_error_is_as_short_as_it_may_be(own: House) -> None:
+    asked = {"text": "a red toy car", "error": 0.4}
+    own.service.evidence.fit()
+    whole = own.client.post("/v1/search", json={"text": "a red toy car", "limit": 14}).json()
+    cut = own.client.post("/v1/search", json=asked).json()
+    assert (whole["here"], cut["here"]) == (None, True)
+    assert [hit["id"] for hit in cut["hits"]] == [hit["id"] for hit in whole["hits"]][: len(cut["hits"])]
+    assert len(cut["hits"]) < len(whole["hits"])
+    nothing = own.client.post("/v1/search", json=asked | {"text": '"car toy red"'}).json()
+    assert (nothing["here"], nothing["hits"], nothing["next"]) == (False, [], None)
+    assert 'multifold_answers_unlike_total{collection="main"}' in own.client.get("/metrics").text
+
+
 def test_nothing_matches_well_where_nothing_is(tmp_path: Path) -> None:
     with house(tmp_path, BUNDLE) as opened:
         answer = opened.client.post("/v1/search", json={"text": "a red toy car"}).json()

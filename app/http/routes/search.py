@@ -143,6 +143,7 @@ def serialize_answer(found: SearchHits, service: CollectionService, address: str
         bundle=service.encoder.bundle.name,
         calibrated_by=found.basis,
         matches_well=found.matches_well,
+        here=found.here,
         warnings=found.warnings,
         next=found.next,
     )

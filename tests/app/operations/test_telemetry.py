@@ -18,6 +18,7 @@ from tests.waiting import until
 
 METRICS = {  # the kind and the labels of each
     "multifold_answers": ("counter", {"collection", "match"}),
+    "multifold_answers_unlike": ("counter", {"collection"}),
     "multifold_batch_size": ("histogram", {"work"}),
     "multifold_cache_requests": ("counter", {"result"}),
     "multifold_cache_size": ("gauge", set()),

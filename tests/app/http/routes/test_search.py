@@ -14,7 +14,7 @@ from tests.app.house import BOXES, House, box, house, png
 
 HIT = {"id", "score", "confidence", "modality", "matched", "payload"}
 HIT |= {"sides", "words", "evidence", "duplicates"}
-ANSWER = {"hits", "took_ms", "version", "bundle", "calibrated_by", "matches_well", "next", "warnings"}
+ANSWER = {"hits", "took_ms", "version", "bundle", "calibrated_by", "matches_well", "next", "warnings", "here"}
 ITEMS = [f"{colour}-{number}" for colour in BOXES for number in range(3)]
 BARE_OBJ = b"mtllib oak.mtl\nusemtl oak\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 
@@ -206,6 +206,12 @@ def test_scores_of_all_sides_are_given_on_request(shop: House) -> None:
             "no_calibration",
             "use 'min_score'",
         ),
+        ({"id": "red-box", "target": "item", "error": 0.1}, 422, "no_calibration", ""),
+        ({"text": "a", "error": 0.0}, 422, "bad_request", "error: "),
+        ({"text": "a", "error": 0.1, "target": "text"}, 422, "needs_evidence", "target 'item'"),
+        ({"text": "a", "error": 0.1, "target": "item", "lexical": "off"}, 422, "needs_evidence", ""),
+        ({"text": "a", "error": 0.1, "target": "item", "diversity": 0.5}, 422, "needs_evidence", ""),
+        ({"text": "a", "error": 0.1, "target": "item"}, 422, "no_promise", "needs 9 questions"),
         ({"text": "a", "filter": {"is": {"like": "x"}}}, 422, "bad_filter", "operator"),
         ({"text": "a", "filter": {"is": None}}, 422, "bad_filter", "exists"),
         ({"text": "a", "filter": {"or": []}}, 422, "bad_filter", "list of filters"),

@@ -1,0 +1,108 @@
+"""Answers are cut so that as many hold what is right as was asked, and are no longer than that needs."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.collection import Collection
+from index.contracts import PromiseError
+from index.search.model import EvidenceModel
+from index.search.promise import AnswerCut, Outcome, cut_answer, is_unlike
+from tests.index.coloured import SPACE, coloured, direction, find, ids
+
+BEHIND = st.lists(st.integers(0, 5).map(float), min_size=19, max_size=60)
+
+
+@given(BEHIND, st.sampled_from([0.05, 0.1, 0.3]), st.randoms(use_true_random=False))
+def test_enough_answers_hold_what_is_right_and_none_is_longer_than_that_needs(
+    behind: list[float], error: float, random: Random
+) -> None:
+    count = len(behind)
+    gains = random.sample(range(1_000), count)
+    outcomes = [Outcome(float(gain), one) for gain, one in zip(gains, behind, strict=True)]
+    cut, fewest = cut_answer(outcomes, error), (count + 1) * (1 - error) - 1e-6
+    kept = [outcome for outcome in outcomes if outcome.gain >= cut.gain]
+    assert sum(outcome.behind <= cut.behind for outcome in kept) >= fewest
+    assert cut.behind == 0 or sum(outcome.behind < cut.behind for outcome in kept) < fewest
+
+
+def test_what_no_longer_answer_needs_goes_to_empty_ones() -> None:
+    """All are first: the error is for those that gain least. Where it is needed, half of it is."""
+    first = [Outcome(float(gain), 0.0) for gain in range(99)]
+    assert cut_answer(first, 0.1) == AnswerCut(9.0, 0.0)
+    deep = [Outcome(float(gain), float(99 - gain)) for gain in range(99)]
+    assert cut_answer(deep, 0.1) == AnswerCut(9.0, 90.0)
+    shallow = [Outcome(float(gain), float(gain)) for gain in range(99)]
+    assert cut_answer(shallow, 0.1) == AnswerCut(4.0, 93.0)
+
+
+@pytest.mark.parametrize("error", [0.05, 0.2])
+def test_questions_like_those_before_are_missed_as_seldom_as_was_asked(error: float) -> None:
+    """Of many draws of the same kind half tell how the other half is cut."""
+    random = np.random.default_rng(0)
+    held, empty = [], []
+    for _ in range(300):
+        drawn = random.normal(size=(400, 2))
+        outcomes = [Outcome(gain, max(0.0, other - gain)) for gain, other in drawn.tolist()]
+        cut = cut_answer(outcomes[:200], error)
+        empty += [outcome.gain < cut.gain for outcome in outcomes[200:]]
+        held += [outcome.gain >= cut.gain and outcome.behind <= cut.behind for outcome in outcomes[200:]]
+    assert np.mean(held) == pytest.approx(1 - error, abs=0.01)
+    assert 0.2 * error < np.mean(empty) <= error
+
+
+def test_too_few_questions_promise_nothing() -> None:
+    with pytest.raises(PromiseError, match=r"An error of 0.05 needs 19 questions .* there are 18"):
+        cut_answer([Outcome(1.0, 0.0)] * 18, 0.05)
+
+
+def test_a_query_is_unlike_if_it_gains_less_than_nearly_all() -> None:
+    outcomes = [Outcome(float(gain), 0.0) for gain in range(100)]
+    assert [is_unlike(outcomes, gain) for gain in (-1.0, 3.9, 4.0, 50.0)] == [True, True, False, False]
+    assert not is_unlike((), -9.0)
+
+
+@pytest.fixture
+def collection(tmp_path: Path) -> Iterator[Collection]:
+    with Collection.open(tmp_path / "things", SPACE) as opened:
+        opened.upsert(coloured(views=1.0))
+        yield opened
+
+
+def test_an_answer_is_the_beginning_of_the_ranking(collection: Collection) -> None:
+    model, lengths = collection.fit_evidence(), []
+    for item in coloured()[::9]:
+        asked, text = direction(item), str(item.observations[1].text)
+        whole = ids(find(collection, asked, text, model=model, limit=100))
+        cut = ids(find(collection, asked, text, model=model, limit=100, error=0.05))
+        rest = ids(find(collection, asked, text, model=model, limit=100, offset=1, error=0.05))
+        assert cut == whole[: len(cut)]
+        assert rest == cut[1:]
+        assert item.id in cut
+        lengths.append(len(cut))
+    assert 1 <= np.mean(lengths) < 50
+
+
+def test_a_picture_is_cut_by_questions_of_pictures(collection: Collection) -> None:
+    model, item = collection.fit_evidence(), coloured(views=1.0)[7]
+    views = np.stack([one.feature for one in item.observations if one.kind == "view"])
+    vector = SPACE.vectors(views.mean(axis=0)[None])[0]
+    hits = find(collection, vector, side="shape", own={"shape": vector}, model=model, limit=100, error=0.2)
+    assert ids(hits)[0] == item.id
+    assert len(hits) < 100
+
+
+def test_a_phrase_that_nothing_has_has_no_answer(collection: Collection) -> None:
+    model, item = collection.fit_evidence(), coloured()[0]
+    assert find(collection, direction(item), '"a chair"', model=model)
+    assert find(collection, direction(item), '"a chair"', model=model, error=0.1) == []
+
+
+def test_nothing_is_promised_before_a_fit(collection: Collection) -> None:
+    with pytest.raises(PromiseError, match="there are 0"):
+        find(collection, direction(coloured()[0]), model=EvidenceModel(), error=0.1)

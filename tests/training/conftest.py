@@ -8,7 +8,7 @@ import pytest
 from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 from tests.training import small
-from training import checkpoint, loop
+from training import checkpoint
 from training.export.bundle import export_bundle
 
 
@@ -23,8 +23,7 @@ def one_registry() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def trained_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The checkpoint of `small.recipe()`, in the folder of its run; tests leave both as they are."""
-    recipe = small.recipe()
-    return loop.train(recipe, *small.groups(recipe), tmp_path_factory.mktemp("run"))
+    return small.train(small.recipe(), tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture(scope="session")

@@ -13,12 +13,11 @@ import torch
 from torch import Tensor
 
 from tests.training import small
-from training import loop
 from training.distributed import SINGLE_PROCESS, ProcessRank, join_processes
 from training.geometries import GEOMETRIES
 from training.geometries.base import EntailmentGeometry
 from training.objective import Objective
-from training.recipes.schema import Recipe, parse_recipe
+from training.recipes.schema import Recipe
 from training.run import TrainingRun
 
 ITEMS, STEPS, BREAK = 7, 6, 5
@@ -58,16 +57,12 @@ def _of(geometry: str) -> Recipe:
 
 def _recipe(**sections: Mapping[str, Any]) -> Recipe:
     run = {"items": ITEMS, "views": 2, "captions": 0, "steps": STEPS, "warmup": 1, "log_every": 1}
-    raw = small.recipe(**run, save_every=3).model_dump()
-    return parse_recipe(
-        {**raw, **{name: {**raw[name], **value} for name, value in sections.items()}}, "ranks"
-    )
+    return small.recipe(sections, **run, save_every=3)
 
 
 def slopes(recipe: Recipe, ranks: ProcessRank) -> dict[str, Tensor]:
     """The loss and every gradient of the second step."""
-    groups, tokenizer = small.groups(recipe)
-    run = TrainingRun(recipe, groups, tokenizer, torch.device("cpu"), ranks=ranks)
+    run = TrainingRun(recipe, *small.groups(recipe), torch.device("cpu"), ranks=ranks)
     for _ in range(2):
         run.step += 1
         run.model.geometry.resample(run.draws)
@@ -82,7 +77,6 @@ def slopes(recipe: Recipe, ranks: ProcessRank) -> dict[str, Tensor]:
 def broken_run(out: Path, ranks: ProcessRank) -> None:
     """A run that dies and goes on."""
     calls, recipe = Objective.__call__, _recipe(**OTHERS["in blocks"], validation={"every": 3, "items": 4})
-    groups, tokenizer = small.groups(recipe)
 
     def dies(self: Objective, model: Any, batch: Any, progress: float) -> Tensor:  # noqa: ANN401
         if round(progress * STEPS) == BREAK:
@@ -92,7 +86,7 @@ def broken_run(out: Path, ranks: ProcessRank) -> None:
     for resume, call in ((False, dies), (True, calls)):
         Objective.__call__ = call  # type: ignore[method-assign]
         with suppress(KilledError):
-            loop.train(recipe, groups, tokenizer, out, small.held_out(recipe), resume, ranks=ranks)
+            small.train(recipe, out, resume, ranks)
 
 
 def everything(out: Path, ranks: ProcessRank = SINGLE_PROCESS) -> None:

@@ -1,75 +1,56 @@
 """Fine-tuning: a run that begins with a checkpoint's weights and reads with its tokenizer."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
 
 from multifold.errors import MultifoldError
 from tests.training import small
-from training import checkpoint, loop
-from training.recipes.schema import Recipe, parse_recipe
+from training import checkpoint
+from training.recipes.schema import Recipe
 from training.towers import TwoTowerModel
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    recipe = small.recipe(steps=3)
-    groups, tokenizer = small.groups(recipe)
-    return loop.train(recipe, groups, tokenizer, tmp_path_factory.mktemp("first"))
+    return small.train(small.recipe(steps=3), tmp_path_factory.mktemp("first"))
 
 
-def tuned(trained: Path, **sections: dict[str, object]) -> Recipe:
-    raw = small.recipe(start=str(trained), steps=2).model_dump()
-    return parse_recipe(
-        {**raw, **{name: {**raw[name], **values} for name, values in sections.items()}}, "tuned"
-    )
+def tuned(trained: Path, sections: dict[str, Any] | None = None) -> Recipe:
+    return small.recipe(sections, start=str(trained), steps=2)
 
 
 def begun_with(recipe: Recipe) -> TwoTowerModel:
     return checkpoint.starting_model(recipe, checkpoint.starting_tokenizer(recipe, []).vocabulary)
 
 
-def test_it_begins_with_the_weights_and_ends_with_others(trained: Path, tmp_path: Path) -> None:
-    recipe = tuned(trained)
-    before = checkpoint.load_checkpoint(trained).model.state_dict()
-    begun = begun_with(recipe).state_dict()
-    assert all(torch.equal(begun[name], weight) for name, weight in before.items())
-    groups, tokenizer = small.groups(recipe)
-    after = checkpoint.load_checkpoint(loop.train(recipe, groups, tokenizer, tmp_path))
-    assert any(not torch.equal(before[name], weight) for name, weight in after.model.state_dict().items())
-    assert after.recipe.train.start == str(trained)
-
-
-def test_a_checkpoint_needs_nothing_that_it_began_with(trained: Path, tmp_path: Path) -> None:
-    recipe = tuned(trained)
-    groups, tokenizer = small.groups(recipe)
-    path = loop.train(recipe, groups, tokenizer, tmp_path)
-    moved = trained.rename(trained.with_name("moved.pt"))
+def test_it_begins_with_the_weights_and_ends_with_others_of_its_own(trained: Path, tmp_path: Path) -> None:
+    recipe, before = tuned(trained), small.weights(trained)
+    assert small.same(begun_with(recipe).state_dict(), before)
+    path = small.train(recipe, tmp_path / "run")
+    moved = trained.rename(trained.with_name("moved.pt"))  # what it began with is needed no more
     try:
-        assert checkpoint.load_checkpoint(path).model
+        after = checkpoint.load_checkpoint(path)
     finally:
         moved.rename(trained)
+    assert not small.same(after.model.state_dict(), before)
+    assert after.recipe.train.start == str(trained)
 
 
 def test_texts_are_read_as_they_were(trained: Path) -> None:
     other = ["entirely different words, from which another vocabulary would be learned"] * 50
-    assert (
-        checkpoint.starting_tokenizer(tuned(trained), other) == checkpoint.load_checkpoint(trained).tokenizer
-    )
-    assert (
-        checkpoint.starting_tokenizer(small.recipe(), other) != checkpoint.load_checkpoint(trained).tokenizer
-    )
+    read = checkpoint.load_checkpoint(trained).tokenizer
+    assert checkpoint.starting_tokenizer(tuned(trained), other) == read
+    assert checkpoint.starting_tokenizer(small.recipe(), other) != read
 
 
 def test_another_geometry_keeps_the_towers_and_begins_its_own_numbers(trained: Path) -> None:
-    recipe = tuned(trained, geometry={"params": {"scale": 33.3, "scale_learned": 0.0}})
-    begun = begun_with(recipe)
+    begun = begun_with(tuned(trained, {"geometry": {"params": {"scale": 33.3, "scale_learned": 0.0}}}))
     before = checkpoint.load_checkpoint(trained).model
     assert begun.geometry.temperature().item() == pytest.approx(33.3)
     assert before.geometry.temperature().item() != pytest.approx(33.3)
-    for name, weight in before.image.state_dict().items():
-        assert torch.equal(begun.image.state_dict()[name], weight)
+    assert small.same(begun.image.state_dict(), before.image.state_dict())
 
 
 @pytest.mark.parametrize(
@@ -80,13 +61,22 @@ def test_another_geometry_keeps_the_towers_and_begins_its_own_numbers(trained: P
         ({"geometry": {"dim": 8}}, r"is 16x\d+ there and 8x\d+ here"),
     ],
 )
-def test_other_towers_are_refused(
-    trained: Path, sections: dict[str, dict[str, object]], message: str
-) -> None:
+def test_other_towers_are_refused(trained: Path, sections: dict[str, Any], message: str) -> None:
     with pytest.raises(MultifoldError, match=message):
-        begun_with(tuned(trained, **sections))
+        begun_with(tuned(trained, sections))
 
 
-def test_a_missing_checkpoint_is_said_plainly(tmp_path: Path) -> None:
+def test_files_that_are_missing_or_torn_are_said_plainly(trained: Path, tmp_path: Path) -> None:
     with pytest.raises(MultifoldError, match="there is no checkpoint"):
         checkpoint.starting_tokenizer(tuned(tmp_path / "none.pt"), [])
+    (tmp_path / "torn.pt").write_bytes(trained.read_bytes()[:-1000])
+    with pytest.raises(MultifoldError, match="is no checkpoint, or not a whole one"):
+        checkpoint.load_checkpoint(tmp_path / "torn.pt")
+
+
+def test_a_checkpoint_holds_what_it_was_given(trained: Path, tmp_path: Path) -> None:
+    loaded = checkpoint.load_checkpoint(trained)
+    assert loaded.recipe == small.recipe(steps=3)
+    checkpoint.save_checkpoint(tmp_path / "again.pt", loaded)
+    assert small.same(small.weights(tmp_path / "again.pt"), loaded.model.state_dict())
+    assert [path.name for path in tmp_path.iterdir()] == ["again.pt"]

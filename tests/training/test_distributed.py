@@ -1,6 +1,5 @@
 """Two processes learn what one would: the same losses, the same gradients, for every geometry."""
 
-import json
 import os
 import subprocess
 import sys
@@ -58,17 +57,13 @@ def test_gradients_are_those_of_one_process(name: str, folders: tuple[Path, Path
 
 @pytest.mark.slow
 def test_a_run_of_two_that_broke_off_ends_as_that_of_one(folders: tuple[Path, Path]) -> None:
-    alone, together = (lines(folder / "run") for folder in folders)
+    alone, together = (small.told(folder / "run") for folder in folders)
     assert [line["step"] for line in alone if "loss" in line] == list(range(1, work.STEPS + 1))
     assert [line.keys() for line in together] == [line.keys() for line in alone]
     ours, theirs = ([line["loss"] for line in found if "loss" in line] for found in (alone, together))
     np.testing.assert_allclose(theirs, ours, atol=1e-3)
     for folder in folders:
         assert sorted(path.name for path in (folder / "run").iterdir()) == ["checkpoint.pt", "metrics.jsonl"]
-
-
-def lines(folder: Path) -> list[dict[str, float]]:
-    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
 
 
 @given(st.integers(1, 9), st.integers(0, 50))

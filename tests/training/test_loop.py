@@ -5,12 +5,10 @@ import math
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 
-from multifold import durable
 from multifold.errors import MultifoldError
 from tests.training import small
 from training import checkpoint, loop
@@ -23,42 +21,32 @@ from training.towers import TwoTowerModel
 HOUSE = Path(__file__).resolve().parents[2]
 
 
-def losses(folder: Path) -> list[float]:
-    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line)["loss"] for line in lines]
-
-
-def train(folder: Path, **options: object) -> Path:
-    folder.mkdir()
-    recipe = small.recipe(**options)
-    groups, tokenizer = small.groups(recipe)
-    return loop.train(recipe, groups, tokenizer, folder)
+def train(folder: Path, **options: object) -> dict[str, torch.Tensor]:
+    """The weights that a run ends with."""
+    return small.weights(small.train(small.recipe(**options), folder))
 
 
 def test_it_learns(trained_run: Path) -> None:
     chance = math.log(small.recipe().train.items)
-    assert losses(trained_run.parent)[-1] < chance / 4
+    assert small.losses(trained_run.parent)[-1] < chance / 4
 
 
 def test_the_seed_decides_everything(tmp_path: Path) -> None:
     first, second, other = (
-        checkpoint.load_checkpoint(train(tmp_path / name, steps=8, views=2, seed=seed)).model.state_dict()
-        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+        train(tmp_path / name, steps=6, views=2, seed=seed) for name, seed in (("a", 1), ("b", 1), ("c", 2))
     )
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    assert any(not torch.equal(first[name], other[name]) for name in first)
+    assert small.same(first, second)
+    assert not small.same(first, other)
 
 
 def test_a_loss_that_is_no_number_stops_the_run(tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    with pytest.raises(
-        loop.DivergedError, match=r"became \w+ at step \d+; try a smaller rate; its items are named"
-    ):
-        train(run, rate=1e30, clip=1e30, steps=40, save_every=1)
-    assert not (run / "checkpoint.pt").exists()
-    told = json.loads((run / "diverged.json").read_text(encoding="utf-8"))
+    said = r"became \w+ at step \d+; try a smaller rate; its items are named"
+    with pytest.raises(loop.DivergedError, match=said):
+        train(tmp_path, rate=1e30, clip=1e30, steps=40, save_every=1)
+    assert not (tmp_path / "checkpoint.pt").exists()
+    told = json.loads((tmp_path / "diverged.json").read_text(encoding="utf-8"))
     assert len(told["items"]) == len(set(told["items"])) == 8
-    kept = checkpoint.read_checkpoint(run / loop.LAST)
+    kept = checkpoint.read_checkpoint(tmp_path / loop.LAST)
     assert kept.run is not None
     assert kept.run["step"] == told["step"] - 1
 
@@ -75,47 +63,23 @@ def test_a_gradient_that_is_no_number_never_reaches_the_weights(
 
     monkeypatch.setattr(Objective, "__call__", steep)
     with pytest.raises(loop.DivergedError, match=r"the gradient became nan at step 4;.* after step 3"):
-        train(tmp_path / "run", steps=8, save_every=1)
-    assert all(
-        weight.isfinite().all()
-        for weight in checkpoint.read_checkpoint(tmp_path / "run" / loop.LAST).weights.values()
-    )
+        train(tmp_path, steps=8, save_every=1)
+    assert all(weight.isfinite().all() for weight in small.weights(tmp_path / loop.LAST).values())
 
 
 def test_more_items_a_step_than_there_are_is_said_plainly(tmp_path: Path) -> None:
     with pytest.raises(MultifoldError, match="a step takes 17 items, and there are 16; set items = 16"):
-        train(tmp_path / "run", items=17)
-
-
-def test_a_checkpoint_holds_what_it_was_given(tmp_path: Path) -> None:
-    path = train(tmp_path / "run", steps=3)
-    loaded = checkpoint.load_checkpoint(path)
-    assert loaded.recipe == small.recipe(steps=3)
-    again = tmp_path / "again.pt"
-    checkpoint.save_checkpoint(again, loaded)
-    weights = loaded.model.state_dict()
-    assert all(
-        torch.equal(weights[n], w) for n, w in checkpoint.load_checkpoint(again).model.state_dict().items()
-    )
-    assert not list(tmp_path.rglob(f"{durable.TEMPORARY_PREFIX}*"))
-
-
-def weights(folder: Path, **options: Any) -> dict[str, torch.Tensor]:  # noqa: ANN401
-    folder.mkdir(exist_ok=True)
-    wanted = small.recipe(**options)
-    groups, tokenizer = small.groups(wanted)
-    return dict(checkpoint.read_checkpoint(loop.train(wanted, groups, tokenizer, folder)).weights)
+        train(tmp_path, items=17)
 
 
 def test_the_optimizer_is_the_one_that_was_asked_for() -> None:
     """One step from the weight 2 with gradient 1: Adam's coupled decay is lost in its normalisation."""
     for name, decay in (("adamw", 0.5), ("adam", 0.5), ("adam", 0.0)):
-        train = small.recipe(optimizer=name, weight_decay=decay, rate=0.1, betas=[0.8, 0.9], eps=1e-4).train
+        section = small.recipe(optimizer=name, weight_decay=decay, rate=0.1, betas=[0.8, 0.9], eps=1e-4).train
         layer = torch.nn.Linear(1, 1, bias=False)
         torch.nn.init.constant_(layer.weight, 2.0)
-        made = make_optimizer(layer, train)
-        assert made.defaults["betas"] == (0.8, 0.9)
-        assert made.defaults["eps"] == 1e-4
+        made = make_optimizer(layer, section)
+        assert (made.defaults["betas"], made.defaults["eps"]) == ((0.8, 0.9), 1e-4)
         layer.weight.grad = torch.ones(1, 1)
         made.step()
         expected = 2 * (1 - 0.1 * decay) - 0.1 if name == "adamw" else 1.9
@@ -123,8 +87,8 @@ def test_the_optimizer_is_the_one_that_was_asked_for() -> None:
 
 
 def test_the_rate_warms_up_and_falls_to_nothing() -> None:
-    train = small.recipe(warmup=4, steps=24).train
-    rates = [learning_rate(step, train) for step in range(25)]
+    section = small.recipe(warmup=4, steps=24).train
+    rates = [learning_rate(step, section) for step in range(25)]
     assert rates[:4] == [0.25, 0.5, 0.75, 1.0]
     assert rates[14] == pytest.approx(0.5)
     assert rates[24] == pytest.approx(0)
@@ -144,9 +108,9 @@ def test_epochs_are_counted_in_steps() -> None:
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_half_precision_takes_nearly_the_same_steps(tmp_path: Path, precision: str) -> None:
     """The same steps at first, but for rounding; what is learned is kept in full."""
-    weights(tmp_path / "full", steps=6, log_every=1)
-    found = weights(tmp_path / "half", steps=6, log_every=1, precision=precision)
-    full, half = losses(tmp_path / "full"), losses(tmp_path / "half")
+    train(tmp_path / "full", steps=6, log_every=1)
+    found = train(tmp_path / "half", steps=6, log_every=1, precision=precision)
+    full, half = small.losses(tmp_path / "full"), small.losses(tmp_path / "half")
     assert half != full
     assert half == pytest.approx(full, abs=0.1)
     assert all(weight.dtype not in (torch.bfloat16, torch.float16) for weight in found.values())
@@ -157,10 +121,10 @@ def test_a_compiled_model_takes_the_same_steps(tmp_path: Path) -> None:
     """In a process of its own, where no type checks stand in the compiler's way; its C++ is left out."""
     code = (
         "from functools import partialmethod; from pathlib import Path; import sys, torch;"
-        "from tests.training.test_loop import weights;"
+        "from tests.training.test_loop import train;"
         "torch.nn.Module.compile = partialmethod(torch.nn.Module.compile, backend='aot_eager');"
-        "weights(Path(sys.argv[1]), steps=4, log_every=1, compile=sys.argv[2] == 'compiled')"
+        "train(Path(sys.argv[1]), steps=4, log_every=1, compile=sys.argv[2] == 'compiled')"
     )
     for name in ("plain", "compiled"):
         subprocess.run([sys.executable, "-c", code, str(tmp_path / name), name], cwd=HOUSE, check=True)
-    assert losses(tmp_path / "compiled") == pytest.approx(losses(tmp_path / "plain"), abs=1e-4)
+    assert small.losses(tmp_path / "compiled") == pytest.approx(small.losses(tmp_path / "plain"), abs=1e-4)

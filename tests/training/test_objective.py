@@ -10,24 +10,22 @@ from tests.training import small
 from training import losses
 from training.batches import BatchStream, TrainingBatch
 from training.objective import Objective
-from training.recipes.schema import Recipe, parse_recipe
+from training.recipes.schema import Recipe
 from training.sides import SideFeatures, encode_batch, encode_texts, pool_items
-from training.towers import TwoTowerModel, build_model
+from training.towers import TwoTowerModel
 
 WAYS = ("text_image", "agg_image", "agg_text", "agg_both")
 
 
 def recipe(**sections: Any) -> Recipe:  # noqa: ANN401 (whatever a recipe may say)
     """The small recipe on whole groups, with other sections."""
-    raw = small.recipe(items=4, views=0, captions=0).model_dump()
-    return parse_recipe({**raw, **{key: {**raw[key], **value} for key, value in sections.items()}}, "test")
+    return small.recipe(sections, items=4, views=0, captions=0)
 
 
 def started(wanted: Recipe) -> tuple[TwoTowerModel, Objective, TrainingBatch]:
-    torch.manual_seed(0)
-    groups, tokenizer = small.groups(wanted)
-    model = build_model(wanted, tokenizer.vocabulary)
-    return model, Objective(wanted, model), next(BatchStream(groups, wanted.train))
+    items, _ = small.groups(wanted)
+    model = small.model(wanted)
+    return model, Objective(wanted, model), next(BatchStream(items, wanted.train))
 
 
 def step(wanted: Recipe, progress: float = 0.5) -> float:
@@ -41,23 +39,23 @@ def test_each_way_compares_what_it_says(way: str) -> None:
     wanted = recipe(loss={"name": "hard", **weights})
     model, objective, batch = started(wanted)
     seen = encode_batch(model, batch)
-    images = pool_items(seen.images, "mean", False) if way in ("agg_image", "agg_both") else seen.images
-    texts = pool_items(seen.texts, "mean", False) if way in ("agg_text", "agg_both") else seen.texts
-    assert images.features.shape[0] == (4 if way in ("agg_image", "agg_both") else 8)
-    assert texts.features.shape[0] == (4 if way in ("agg_text", "agg_both") else 12)
+    images, texts = seen.images, seen.texts
+    if way in ("agg_image", "agg_both"):
+        images = pool_items(images, "mean", False)
+    if way in ("agg_text", "agg_both"):
+        texts = pool_items(texts, "mean", False)
+    sizes = {"text_image": (8, 12), "agg_image": (4, 12), "agg_text": (8, 4), "agg_both": (4, 4)}
+    assert (len(images.features), len(texts.features)) == sizes[way]
     logits = model.geometry.logits(images.features, texts.features)
     expected = losses.build("hard")(logits, images.items, texts.items)
     torch.testing.assert_close(objective(model, batch, 0.0), expected)
 
 
 def test_ways_add_up() -> None:
-    alone = [step(recipe(loss={"name": "hard", **{w: float(w == way) for w in WAYS}})) for way in WAYS]
-    together = step(
-        recipe(loss={"name": "hard", "text_image": 0.4, "agg_image": 0.3, "agg_text": 0.2, "agg_both": 0.1})
-    )
-    assert together == pytest.approx(
-        sum(w * s for w, s in zip((0.4, 0.3, 0.2, 0.1), alone, strict=True)), rel=1e-5
-    )
+    shares = dict(zip(WAYS, (0.4, 0.3, 0.2, 0.1), strict=True))
+    alone = {way: step(recipe(loss={"name": "hard", **{w: float(w == way) for w in WAYS}})) for way in WAYS}
+    together = step(recipe(loss={"name": "hard", **shares}))
+    assert together == pytest.approx(sum(shares[way] * alone[way] for way in WAYS), rel=1e-5)
 
 
 def test_blocks_change_nothing() -> None:

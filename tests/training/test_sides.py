@@ -12,10 +12,9 @@ from tests.training import small
 from tests.training.towers import kinds as towers
 from training.batches import BatchStream
 from training.objective import Objective
-from training.recipes.schema import Recipe, parse_recipe
+from training.recipes.schema import Recipe
 from training.run import TrainingRun
 from training.sides import encode_batch, encode_in_chunks
-from training.towers import TwoTowerModel, build_model
 
 TWO_WAYS = {"name": "mfh", "text_image": 0.5, "agg_image": 0.5}
 ALL_TOKENS = {"image": {"tokens": "all"}, "text": {"tokens": "all"}}
@@ -29,17 +28,14 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def recipe(chunk: int, **sections: Any) -> Recipe:  # noqa: ANN401
-    raw = small.recipe(items=5, views=0, captions=0, chunk=chunk).model_dump()
-    return parse_recipe({**raw, **{name: {**raw[name], **value} for name, value in sections.items()}}, "test")
+def recipe(chunk: int, sections: dict[str, Any] | None = None) -> Recipe:
+    return small.recipe(sections, items=5, views=0, captions=0, chunk=chunk)
 
 
 def gradients(wanted: Recipe) -> tuple[float, dict[str, Tensor]]:
-    torch.manual_seed(0)
-    groups, tokenizer = small.groups(wanted)
-    model = build_model(wanted, tokenizer.vocabulary)
-    objective = Objective(wanted, model)
-    loss = objective(model, next(BatchStream(groups, wanted.train)), 0.5)
+    items, _ = small.groups(wanted)
+    model = small.model(wanted)
+    loss = Objective(wanted, model)(model, next(BatchStream(items, wanted.train)), 0.5)
     loss.backward()
     return loss.item(), {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
 
@@ -47,8 +43,8 @@ def gradients(wanted: Recipe) -> tuple[float, dict[str, Tensor]]:
 @pytest.mark.parametrize("name", KINDS)
 def test_loss_and_gradient_are_those_of_the_whole_batch(name: str) -> None:
     """Ten views and fifteen captions in chunks of four: neither is a multiple."""
-    whole, expected = gradients(recipe(0, **KINDS[name]))
-    loss, found = gradients(recipe(4, **KINDS[name]))
+    whole, expected = gradients(recipe(0, KINDS[name]))
+    loss, found = gradients(recipe(4, KINDS[name]))
     assert loss == pytest.approx(whole, abs=1e-5)
     assert found.keys() == expected.keys()
     assert len(found) > 20
@@ -80,8 +76,8 @@ def test_chance_is_replayed() -> None:
 def test_less_is_kept_for_backward() -> None:
     def kept(chunk: int) -> int:
         wanted = recipe(chunk)
-        groups, tokenizer = small.groups(wanted)
-        model = build_model(wanted, tokenizer.vocabulary)
+        items, _ = small.groups(wanted)
+        model = small.model(wanted)
         own = {parameter.data_ptr() for parameter in model.parameters()}
         sizes: dict[int, int] = {}
 
@@ -91,32 +87,23 @@ def test_less_is_kept_for_backward() -> None:
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            encode_batch(model, next(BatchStream(groups, wanted.train)), 1, chunk)
+            encode_batch(model, next(BatchStream(items, wanted.train)), 1, chunk)
         return sum(sizes.values())
 
     assert kept(2) < kept(0) / 20
 
 
-@pytest.fixture
-def resnet(tmp_path: Path) -> dict[str, Any]:
+def test_statistics_of_a_batch_do_not_go_with_chunks(tmp_path: Path) -> None:
     towers.register(tmp_path)
-    return {"image": towers.RESNET_IMAGE, "geometry": {"dim": towers.DIM}}
-
-
-def test_statistics_of_a_batch_do_not_go_with_chunks(resnet: dict[str, Any]) -> None:
-    groups, tokenizer = small.groups(recipe(4))
+    resnet: dict[str, Any] = {"image": towers.RESNET_IMAGE, "geometry": {"dim": towers.DIM}}
+    still = {**resnet, "image": {**towers.RESNET_IMAGE, "still": True}}
+    items, tokenizer = small.groups(recipe(4))
     with pytest.raises(MultifoldError, match="chunks are exact without BatchNorm only: set still = true"):
-        TrainingRun(parsed(resnet), groups, tokenizer, torch.device("cpu"))
-    still = {**resnet, "image": {**resnet["image"], "still": True}}
-    model: TwoTowerModel = TrainingRun(parsed(still), groups, tokenizer, torch.device("cpu")).model
+        TrainingRun(recipe(4, resnet), items, tokenizer, torch.device("cpu"))
+    model = TrainingRun(recipe(4, still), items, tokenizer, torch.device("cpu")).model
     before = {name: buffer.clone() for name, buffer in model.image.named_buffers()}
     pictures = towers.pixels(64)
     model.train()
     torch.testing.assert_close(model.image(pictures)[:2], model.image(pictures[:2]), atol=1e-5, rtol=1e-4)
-    assert all(torch.equal(buffer, before[name]) for name, buffer in model.image.named_buffers())
+    assert small.same(dict(model.image.named_buffers()), before)
     assert all(parameter.requires_grad for parameter in model.image.parameters())
-
-
-def parsed(sections: dict[str, Any]) -> Recipe:
-    raw = {**recipe(4).model_dump(), "image": sections["image"]}
-    return parse_recipe({**raw, "geometry": {**raw["geometry"], **sections["geometry"]}}, "test")

@@ -17,15 +17,14 @@ TILEABLE = [name for name, loss in LOSSES.items() if loss.target != "swapped"]
 
 def case(seed: int) -> tuple[list[Tensor], Tensor, Tensor]:
     """Features of queries and gallery, a student's and a teacher's, and ragged groups."""
-    _, rows, columns, _ = ragged(seed, items=9)
+    _, rows, columns, _ = ragged(seed, items=5)
     generator = torch.Generator().manual_seed(seed)
     sizes = [len(rows), len(columns), len(rows), len(columns)]
     return [torch.randn(size, 6, generator=generator) for size in sizes], rows, columns
 
 
 @pytest.mark.parametrize("name", TILEABLE)
-@pytest.mark.parametrize("metric", ["clip", "lorentz"])
-@pytest.mark.parametrize("block", [1, 4, 100])
+@pytest.mark.parametrize(("metric", "block"), [("lorentz", 1), ("clip", 4), ("lorentz", 100)])
 def test_it_equals_the_whole_matrix(name: str, metric: str, block: int) -> None:
     features, rows, columns = case(block)
     compare = geometry(metric, 6)

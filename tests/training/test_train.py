@@ -10,7 +10,7 @@ from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from tests.training import small
 from training.distributed import SINGLE_PROCESS
-from training.recipes.schema import Recipe, parse_recipe
+from training.recipes.schema import Recipe
 from training.train import RunPlace, train_recipe
 
 
@@ -23,9 +23,8 @@ def test_bad_files_are_left_out_by_name(tmp_path: Path, capsys: pytest.CaptureFi
         paths = {f"item {n}": tmp_path / f"{n}.png" for n in range(20)}
         entries = [ManifestEntry(n, images=(p,), texts=(f"a {n}",), split="train") for n, p in paths.items()]
         manifest.write(tmp_path / "set.jsonl", entries)
-        raw = small.recipe(steps=1).model_dump()
-        raw["text"]["context"] = 4
-        return parse_recipe(raw | {"data": {"manifest": str(tmp_path / "set.jsonl")}}, "test")
+        data = {"manifest": str(tmp_path / "set.jsonl")}
+        return small.recipe({"data": data, "text": {"context": 4}}, steps=1)
 
     def train(wanted: Recipe, strict: bool = False) -> None:
         (tmp_path / "run").mkdir(exist_ok=True)

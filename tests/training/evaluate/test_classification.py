@@ -8,15 +8,10 @@ from multifold.bundle.encoder import EncodedTexts
 from multifold.types import Features
 from tests.training import small
 from tests.training.retrieval.test_directions import Plain
-from training import prepare
 from training.evaluate.classification import class_scores, classify
 from training.evaluate.linear_probe import features_before_projection, fit_probe
 from training.evaluate.protocols import accuracy
-from training.recipes.library import merge
-from training.recipes.schema import parse_recipe
-from training.retrieval.encoder import TorchEncoder
 from training.retrieval.features import make_bank
-from training.towers import build_model
 from training.towers.base import Tower
 from training.towers.heads import CloudHead
 
@@ -79,11 +74,11 @@ def test_a_probe_learns_what_is_linear_and_ignores_the_rest() -> None:
     features = rng.standard_normal((300, 20)).astype(np.float32)
     features[np.arange(300), labels] += 4
     parts = [(features[start:end], labels[start:end]) for start, end in ((0, 150), (150, 200), (200, 300))]
-    told = fit_probe(parts[0], parts[1], parts[2])
+    told = fit_probe(*parts)
     assert told["accuracy"][0] > 0.85
     assert (told["train"], told["items"]) == (200, 100)
     shuffled = [(some, rng.permutation(known)) for some, known in parts]
-    assert fit_probe(shuffled[0], shuffled[1], shuffled[2])["accuracy"][0] < 0.55
+    assert fit_probe(*shuffled)["accuracy"][0] < 0.55
 
 
 def test_classes_that_are_rare_weigh_as_much_where_that_is_asked_for() -> None:
@@ -102,9 +97,8 @@ def test_classes_that_are_rare_weigh_as_much_where_that_is_asked_for() -> None:
 def test_before_is_what_the_projection_reads(tokens: str | int, geometry: str) -> None:
     compared = {"name": geometry, "params": {"m": 4} if tokens == 4 else {}}
     sides = {side: {"tokens": tokens} for side in ("image", "text")}
-    recipe = parse_recipe(merge(small.recipe().model_dump(), {"geometry": compared, **sides}), "tiny")
-    views, captions = small.pictures()
-    live = TorchEncoder(build_model(recipe, 300), prepare.reader(recipe, small.tokenizer(captions)))
+    live = small.encoder({"geometry": compared, **sides})
+    views, _ = small.pictures()
     read = features_before_projection(live, views[0])
     tower = live.model.image
     assert isinstance(tower, Tower)

@@ -11,7 +11,6 @@ from multifold.analysis.explanation import ExplanationError
 from multifold.cli import main
 from tests import tiny
 from tests.training import small
-from training import loop
 from training.evaluate.explanation import explain_pair
 
 
@@ -31,13 +30,11 @@ def test_a_bundle_explains_a_pair_by_occlusion(tmp_path: Path, capsys: pytest.Ca
         explain_pair(tmp_path / "tiny", tmp_path / "red.png", "red", "grad-cam")
 
 
-def test_a_checkpoint_explains_a_pair_by_gradients(tmp_path: Path) -> None:
-    recipe = small.recipe(steps=2)
-    path = loop.train(recipe, *small.groups(recipe), tmp_path)
+def test_a_checkpoint_explains_a_pair_by_gradients(trained_run: Path, tmp_path: Path) -> None:
     Image.fromarray(small.pictures()[0][0, 0]).save(tmp_path / "red.png")
-    found = explain_pair(path, tmp_path / "red.png", "a red square", token=0)
+    found = explain_pair(trained_run, tmp_path / "red.png", "a red square", token=0)
     assert found.heat.method == found.words.method == "grad-cam"
     assert np.isfinite(found.heat.grid).all()
     assert [word for word, _ in found.words.words] == ["a", "red", "square"]
     with pytest.raises(ExplanationError, match="no token 1 here"):
-        explain_pair(path, tmp_path / "red.png", "a red square", token=1)
+        explain_pair(trained_run, tmp_path / "red.png", "a red square", token=1)

@@ -13,11 +13,9 @@ from multifold.analysis.explanation import ExplanationError, isolate_part
 from multifold.types import Vector
 from tests.training import small
 from tests.training.towers import kinds as towers
-from training import prepare
 from training.evaluate.grad_cam import GradientExplainer, grad_cam
-from training.recipes.schema import parse_recipe
 from training.retrieval.encoder import TorchEncoder
-from training.towers import TwoTowerModel, build_model
+from training.towers import TwoTowerModel
 from training.towers.bert import BertTower
 
 SENTENCES = ["a red square left", "square, blue, bottom of it"]
@@ -75,18 +73,6 @@ def test_shares_are_the_positive_finite_differences(kind: str, tmp_path: Path) -
         assert found.max() > 0
 
 
-def encoder_of(**sections: dict[str, Any]) -> TorchEncoder:
-    """A random model of small towers, and their tokenizer."""
-    plain = small.recipe().model_dump(mode="json")
-    merged = {
-        name: {**({} if "kind" in changes else plain[name]), **changes} for name, changes in sections.items()
-    }
-    wanted = parse_recipe({**plain, **merged}, "test")
-    tokenizer = small.tokenizer(small.pictures()[1])
-    torch.manual_seed(3)
-    return TorchEncoder(build_model(wanted, tokenizer.vocabulary), prepare.reader(wanted, tokenizer))
-
-
 def index_vector(encoder: TorchEncoder, text: str) -> Vector:
     vector: Vector = encoder.vectors(encoder.texts([text]).features)[0]
     return vector
@@ -94,7 +80,7 @@ def index_vector(encoder: TorchEncoder, text: str) -> Vector:
 
 def test_the_words_of_a_bag_have_what_each_adds_to_the_score() -> None:
     """Its shares that are positive sum to no less than the score's growth as the bag grows."""
-    encoder = encoder_of(text={"depth": 0})
+    encoder = small.encoder({"text": {"depth": 0}})
     tower: Any = encoder.model.text
     ids = torch.from_numpy(encoder.tokenizer(SENTENCES[:1]).ids)
     other = torch.randn(encoder.model.geometry.dim)
@@ -111,7 +97,7 @@ def test_the_words_of_a_bag_have_what_each_adds_to_the_score() -> None:
 
 
 def test_each_word_and_each_patch_has_a_share() -> None:
-    encoder = encoder_of()
+    encoder = small.encoder()
     explainer = GradientExplainer(encoder)
     words = explainer.text(SENTENCES[1], index_vector(encoder, SENTENCES[0]))
     assert [word for word, _ in words.words] == ["square,", "blue,", "bottom", "of", "it"]
@@ -122,7 +108,7 @@ def test_each_word_and_each_patch_has_a_share() -> None:
 
 def test_one_pair_of_tokens_has_its_own_map() -> None:
     geometry = {"name": "oblique_multi", "params": {"m": 2}}
-    encoder = encoder_of(image={"tokens": 2}, text={"tokens": 2}, geometry=geometry)
+    encoder = small.encoder({"image": {"tokens": 2}, "text": {"tokens": 2}, "geometry": geometry})
     explainer = GradientExplainer(encoder)
     assert explainer.tokens == 2
     picture, whole = small.pictures()[0][0, 0], index_vector(encoder, SENTENCES[0])
@@ -140,8 +126,8 @@ def test_one_pair_of_tokens_has_its_own_map() -> None:
 )
 def test_shares_of_points_sum_to_the_similarity_of_clouds(name: str, text: dict[str, Any]) -> None:
     params = {} if name == "cloud_linear" else {"frequencies": 24}
-    geometry = {"name": name, "params": params}
-    encoder = encoder_of(image={"tokens": "all"}, text={**text, "tokens": "all"}, geometry=geometry)
+    sides = {"image": {"tokens": "all"}, "text": {**text, "tokens": "all"}}
+    encoder = small.encoder({**sides, "geometry": {"name": name, "params": params}})
     model, seen = encoder.model, small.pictures()[0][5, 0]
     features = encoder.pixels(seen[None]), encoder.texts(SENTENCES[:1]).features
     similarity = model.geometry.similarity(*(torch.from_numpy(one) for one in features)).item()
@@ -161,7 +147,7 @@ def test_shares_of_points_sum_to_the_similarity_of_clouds(name: str, text: dict[
 
 
 def test_what_cannot_be_explained_so_is_refused() -> None:
-    encoder = encoder_of()
+    encoder = small.encoder()
     for method in ("points", "occlusion"):
         with pytest.raises(ExplanationError, match=f"not explained by {method}"):
             GradientExplainer(encoder, method)

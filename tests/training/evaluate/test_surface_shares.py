@@ -21,7 +21,6 @@ from renderers.orders import MeshSource, PointOrder
 from renderers.sandbox import Sandbox
 from tests import tiny
 from tests.training import small
-from tests.training.clouds import ALONE, recipe
 from training import loop, prepare
 from training.checkpoint import load_checkpoint
 from training.evaluate.surface_shares import explain_mesh
@@ -51,7 +50,7 @@ def marked(item: int) -> tuple[PointRows, Bool[np.ndarray, " p"]]:
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A point tower that has learned sixteen marked balls by their captions."""
-    wanted = recipe(ALONE, TOWER, steps=150, captions=0, groups=12)
+    wanted = small.recipe({**small.POINTS_ALONE, "points": TOWER}, steps=150, captions=0, items=12)
     items, tokenizer = small.groups(wanted)
     points = np.stack([group_points(marked(item)[0], SPEC) for item in range(16)])
     items = replace(items, points=points, directions=SPEC.directions)
@@ -113,17 +112,15 @@ def test_a_bundle_explains_a_mesh_by_occlusion_too(tmp_path: Path) -> None:
 
 
 def test_what_cannot_explain_a_mesh_is_named(
-    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    trained: Path, trained_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(MultifoldError, match="neither a bundle nor a checkpoint"):
         explain_mesh(tmp_path / "nothing", tmp_path / "ball.stl", "red")
     tiny.build(tmp_path / "plain")
     with pytest.raises(MultifoldError, match="has no point tower"):
         explain_mesh(tmp_path / "plain", tmp_path / "ball.stl", "red")
-    plain = small.recipe(steps=2)
-    path = loop.train(plain, *small.groups(plain), tmp_path)
     with pytest.raises(MultifoldError, match="has no point tower"):
-        explain_mesh(path, tmp_path / "ball.stl", "red")
+        explain_mesh(trained_run, tmp_path / "ball.stl", "red")
     given = ["explain", str(trained), "--mesh", "ball.stl", "--text", "red", "--method", "grad-cam"]
     assert main(given) != 0
     assert "by occlusion" in capsys.readouterr().err

@@ -1,7 +1,6 @@
 """Vectors that can be cut: turned onto main axes, they compare as before; the first numbers tell most."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 from multifold.bundle.canary import open_encoder
 from multifold.errors import MultifoldError
 from tests.training import small
-from tests.training.export.test_beside import beside, of_bundle
+from tests.training.export.test_beside import LOSS, beside, of_bundle
 from tests.training.test_objective import recipe, started
 from training import checkpoint, geometries, loop
 from training.batches import TrainingBatch
@@ -20,7 +19,6 @@ from training.geometries.turn import Turn, main_axes
 from training.recipes.schema import Recipe, RecipeError
 from training.run import TrainingRun
 from training.sides import encode_batch
-from training.towers import build_model
 from training.towers.base import TowerError
 
 DIM = 12
@@ -35,13 +33,12 @@ def spread(rows: int, seed: int = 0) -> torch.Tensor:
 
 
 def nested(**train: object) -> Recipe:
-    plain = small.recipe(**train)
-    return plain.model_copy(update={"loss": plain.loss.model_copy(update={"nested": (4, 8)})})
+    return small.recipe({"loss": {"nested": (4, 8)}}, **train)
 
 
 @pytest.fixture(scope="module")
 def turned_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return loop.train(nested(steps=60), *small.groups(nested()), tmp_path_factory.mktemp("run"))
+    return small.train(nested(steps=40), tmp_path_factory.mktemp("run"))
 
 
 @pytest.fixture(scope="module")
@@ -99,42 +96,34 @@ def test_the_loss_is_that_of_whole_vectors() -> None:
     torch.testing.assert_close(model.geometry.turn.moment, expected.moment)
 
 
-def test_a_run_that_is_stopped_and_resumed_turns_alike(turned_run: Path, tmp_path: Path) -> None:
-    half = nested(steps=60, save_every=30)
-    groups, tokenizer = small.groups(half)
+def test_a_run_that_is_stopped_and_resumed_turns_alike(
+    turned_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    half = nested(steps=40, save_every=20)
 
     class StoppedError(Exception):
         pass
 
     def stop(run: TrainingRun, batch: TrainingBatch) -> float:
-        if run.step > 40:
+        if run.step > 30:
             raise StoppedError
         return step(run, batch)
 
     step = loop.step
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "step", stop)
-        with pytest.raises(StoppedError):
-            loop.train(half, groups, tokenizer, tmp_path)
-    done = loop.train(half, groups, tokenizer, tmp_path, resume=True)
-    moments = [
-        checkpoint.read_checkpoint(path).weights["geometry.turn.moment"] for path in (turned_run, done)
-    ]
+    monkeypatch.setattr(loop, "step", stop)
+    with pytest.raises(StoppedError):
+        small.train(half, tmp_path)
+    monkeypatch.setattr(loop, "step", step)
+    done = small.train(half, tmp_path, resume=True)
+    moments = [small.weights(path)["geometry.turn.moment"] for path in (turned_run, done)]
     assert torch.equal(*moments)
     assert moments[0].any()
 
 
-def test_a_run_may_begin_with_a_model_that_turns(turned_run: Path) -> None:
-    wanted = small.recipe(start=str(turned_run))
-    vocabulary = checkpoint.starting_tokenizer(wanted, []).vocabulary
-    assert checkpoint.starting_model(wanted, vocabulary).geometry.turn is None
-
-
-def test_a_run_that_turns_may_begin_with_a_model_that_does_not(tmp_path: Path) -> None:
-    plain = small.recipe(steps=2)
-    groups, tokenizer = small.groups(plain)
-    wanted = nested(start=str(loop.train(plain, groups, tokenizer, tmp_path)))
-    turn = checkpoint.starting_model(wanted, tokenizer.vocabulary).geometry.turn
+def test_a_run_may_begin_with_a_model_that_turns_or_does_not(trained_run: Path, turned_run: Path) -> None:
+    plain, turning = small.recipe(start=str(turned_run)), nested(start=str(trained_run))
+    assert checkpoint.starting_model(plain, small.VOCABULARY).geometry.turn is None
+    turn = checkpoint.starting_model(turning, small.VOCABULARY).geometry.turn
     assert turn is not None
     assert not turn.moment.any()
 
@@ -157,16 +146,15 @@ def test_a_bundle_says_what_its_shorter_vectors_are_worth(turned_bundle: Path) -
 
 def test_points_beside_a_bundle_are_turned_as_its_vectors_are(turned_bundle: Path) -> None:
     encoder = open_encoder(turned_bundle)
-    model = build_model(beside(of_bundle(turned_bundle)), 300)
+    model = small.model(beside(of_bundle(turned_bundle)))
     features = encoder.texts(["a red square left", "blue"]).features
     vectors = model.eval().geometry.index_vectors(torch.from_numpy(features))
     np.testing.assert_allclose(vectors, encoder.vectors(features), atol=1e-4)
 
 
 def test_the_vectors_of_a_bundle_are_not_turned_anew(turned_bundle: Path) -> None:
-    sections: dict[str, Any] = {"loss": {"name": "mfh", "text_points": 1.0, "nested": (4,)}}
     with pytest.raises(TowerError, match="leave nested out"):
-        build_model(beside(of_bundle(turned_bundle), sections), 300)
+        small.model(beside({**of_bundle(turned_bundle), "loss": {**LOSS, "nested": (4,)}}))
 
 
 @pytest.mark.parametrize("geometry", sorted(set(GEOMETRIES) - set(NESTS)))
@@ -177,7 +165,7 @@ def test_geometries_whose_vectors_cannot_be_cut_refuse_nested_lengths(geometry: 
 
 def test_nested_lengths_that_make_no_sense_are_refused() -> None:
     with pytest.raises(MultifoldError, match="below the geometry's own, which is 16"):
-        build_model(recipe(loss={"nested": (8, 16)}), 300)
+        small.model(recipe(loss={"nested": (8, 16)}))
     for lengths in ((8, 4), (4, 4), (0,)):
         with pytest.raises(RecipeError, match="nested"):
             recipe(loss={"nested": lengths})

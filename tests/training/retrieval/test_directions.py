@@ -23,15 +23,10 @@ from multifold.metrics import ranks, recall_at_k
 from multifold.scores import index_scores
 from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
 from tests.training import small
-from training import prepare
 from training.evaluate import protocols
-from training.recipes.library import merge
-from training.recipes.schema import parse_recipe
 from training.retrieval import directions
 from training.retrieval.directions import Key, RetrievalDirection, available_directions, direction, numbers
-from training.retrieval.encoder import TorchEncoder
 from training.retrieval.features import NO_FEATURES, HeldOutFeatures, make_bank, make_text_bank
-from training.towers import build_model
 
 VIEWS = [(4, 0), (2, 2), (0, 2), (0, 4), (1, 3), (3, 1)]
 CAPTIONS = [(1, 0), (0, 1), (0, 1), (1, 1), (1, -1), (-1, 0)]
@@ -137,15 +132,12 @@ def test_the_numbers_of_a_direction() -> None:
 
 @torch.no_grad()
 def test_a_model_is_compared_by_the_similarity_that_it_learned_with() -> None:
-    changes = {"geometry": {"name": "oblique_geodesic", "params": {"m": 4}}}
-    recipe = parse_recipe(merge(small.recipe().model_dump(), changes), "geodesic")
+    live = small.encoder({"geometry": {"name": "oblique_geodesic", "params": {"m": 4}}})
     views, captions = small.pictures()
-    model = build_model(recipe, 300)
-    live = TorchEncoder(model, prepare.reader(recipe, small.tokenizer(captions)))
     observed = directions.encode(live, views, captions)
     asked = direction(live, observed, "text_to_shape", "mean")
     shapes = torch.from_numpy(observed.shape.pooled().features)
-    expected = model.geometry.similarity(torch.from_numpy(observed.text.features), shapes)
+    expected = live.model.geometry.similarity(torch.from_numpy(observed.text.features), shapes)
     np.testing.assert_allclose(asked.scores, expected, atol=1e-5)
     sums = index_scores(live.vectors(observed.text.features), live.vectors(shapes.numpy()), "ip")
     assert (sums.argsort(1) != asked.scores.argsort(1)).any()  # no index ranks so

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 from jaxtyping import Float
+from safetensors.torch import save_file
 from torch import Tensor
 from torch.nn import functional
 
 from multifold.bundle.point_groups import PointSpec, group_points
 from tests.training import small
-from tests.training.clouds import ALONE
-from training.recipes.schema import PointBertSection, Recipe, parse_recipe
+from training.recipes.schema import PointBertSection, Recipe
 from training.towers import build_model, point_spec
 from training.towers.base import TowerError
 from training.towers.pointbert import PointBertTower, load_published, published_weights
@@ -90,21 +90,19 @@ def plain_pointbert(table: Mapping[str, Tensor], clip: str, points: Float[Tensor
 
 
 def pointbert_recipe(clip: str, pretrained: Path | None, dim: int) -> Recipe:
-    raw = small.recipe().model_dump(exclude_none=True)
     named = {} if pretrained is None else {"pretrained": str(pretrained)}
     section = {"kind": "pointbert", "clip": clip, **named}
-    return parse_recipe({**raw, "points": section, "geometry": {"dim": dim}, "loss": ALONE}, "pointbert")
+    return small.recipe({**small.POINTS_ALONE, "points": section, "geometry": {"dim": dim}})
 
 
-@pytest.mark.parametrize(("clip", "dim"), [("vit-b-32", 512), ("vit-l-14", 768)])
-@pytest.mark.parametrize("suffix", [".pt", ".safetensors"])
+@pytest.mark.parametrize(
+    ("clip", "dim", "suffix"), [("vit-b-32", 512, ".pt"), ("vit-l-14", 768, ".safetensors")]
+)
 def test_pointbert_computes_what_is_published(tmp_path: Path, clip: str, dim: int, suffix: str) -> None:
     table, path = published(clip), tmp_path / f"model{suffix}"
     if suffix == ".pt":
         torch.save(table, path)
     else:
-        from safetensors.torch import save_file
-
         save_file(table, path)
     tower = build_model(pointbert_recipe(clip, path, dim), 300).points
     assert isinstance(tower, PointBertTower)

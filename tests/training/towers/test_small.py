@@ -13,7 +13,7 @@ from tests.training import small
 from training import checkpoint, loop
 from training.batches import TrainingItems
 from training.data.word_table import WordTable
-from training.recipes.schema import Recipe, parse_recipe
+from training.recipes.schema import Recipe
 from training.towers import build_model, fetch_weights, text_spec, tokenizer_for
 from training.towers.base import TowerError
 from training.towers.small import fit_words
@@ -31,9 +31,8 @@ def reader(tmp_path: Path) -> Path:
 
 
 def recipe(reader: Path, width: int = 8, depth: int = 1) -> Recipe:
-    raw = small.recipe(steps=3, warmup=0).model_dump()
-    raw["text"] |= {"words": str(reader), "width": width, "depth": depth}
-    return parse_recipe(raw, "words")
+    text = {"words": str(reader), "width": width, "depth": depth}
+    return small.recipe({"text": text}, steps=3, warmup=0)
 
 
 def test_words_begin_as_the_reader_has_them(reader: Path) -> None:

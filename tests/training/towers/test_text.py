@@ -9,25 +9,17 @@ import torch
 from multifold.bundle.tokenizer import Tokenizer
 from tests.training import small
 from training.export.graphs import write_graph
-from training.recipes.schema import Recipe, parse_recipe
-from training.towers import build_model, text_spec, tokenizer_for
+from training.towers import text_spec, tokenizer_for
 from training.towers.base import TowerError
 from training.towers.text import BagTower
 
 TEXTS = ("a red square", "square red a", "a blue square", "red", "")
 
 
-def bag_recipe(**text: object) -> Recipe:
-    raw = small.recipe(steps=3, warmup=0).model_dump()
-    raw["text"] |= {"depth": 0, **text}
-    return parse_recipe(raw, "bag")
-
-
 def bag() -> tuple[BagTower, Tokenizer]:
-    recipe = bag_recipe()
+    recipe = small.recipe({"text": {"depth": 0}})
     trained = tokenizer_for(recipe.text, TEXTS)
-    torch.manual_seed(0)
-    tower = build_model(recipe, trained.vocabulary).text
+    tower = small.model(recipe).text
     assert isinstance(tower, BagTower)
     torch.nn.init.normal_(tower.log_weight)
     return tower, Tokenizer(trained.definition, text_spec(recipe.text, trained))
@@ -73,6 +65,5 @@ def test_its_graph_computes_the_same_for_any_length(tmp_path: Path) -> None:
 
 
 def test_a_bag_has_no_several_tokens() -> None:
-    recipe = bag_recipe(tokens=2)
     with pytest.raises(TowerError, match="bag of words"):
-        build_model(recipe, 300)
+        small.model(small.recipe({"text": {"depth": 0, "tokens": 2}}))

@@ -38,6 +38,13 @@ QUERIES = {
     "KX-42/7B": "bolt",
     "old map": "map",
 }
+WELL = {
+    "a red toy car": True,
+    '"red toy car"': True,
+    '"car toy red"': False,  # all words are there, but no caption has them so
+    '"red toy car" "grey cat"': False,  # no item has both
+    "zxqv 77 kllp": False,
+}
 
 
 @pytest.fixture(scope="module")
@@ -56,14 +63,23 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 
 @pytest.mark.parametrize("fitted", [False, True])
-def test_each_is_found_first_by_its_words(own: House, fitted: bool) -> None:
+def test_each_is_found_first_by_its_words_and_what_nothing_has_matches_nothing_well(
+    own: House, fitted: bool
+) -> None:
     if fitted:
         own.service.evidence.fit()
+        told = own.client.get("/v1/info").json()["collection"]["evidence"]["text"]
+        assert told["queries"] > 0
+        assert told["weights"]["words"] > 0
     for text, name in QUERIES.items():
         hits = own.client.post("/v1/search", json={"text": text, "limit": 14}).json()["hits"]
         assert (hits[0]["id"], hits[0]["evidence"][0]["leg"]) == (f"{name}-1", "words"), text
         chances = [hit["confidence"] for hit in hits]
         assert chances == sorted(chances, reverse=True)
+    for text, well in WELL.items():
+        answer = own.client.post("/v1/search", json={"text": text}).json()
+        assert answer["matches_well"] is well, text
+        assert answer["hits"]  # what comes nearest is told all the same
 
 
 def test_what_was_written_is_fitted_before_anybody_searches(
@@ -75,32 +91,6 @@ def test_what_was_written_is_fitted_before_anybody_searches(
         answer = opened.client.post("/v1/items", json={"items": items})
         assert answer.status_code == 200, answer.text
         until(lambda: opened.service.collection.evidence(), what="a model in the store")
-
-
-def test_the_service_says_what_the_evidence_rests_on(own: House) -> None:
-    own.service.evidence.fit()
-    text = own.client.get("/v1/info").json()["collection"]["evidence"]["text"]
-    assert text["queries"] > 0
-    assert text["weights"]["words"] > 0
-
-
-@pytest.mark.parametrize("fitted", [False, True])
-@pytest.mark.parametrize(
-    ("text", "well"),
-    [
-        ("a red toy car", True),
-        ('"red toy car"', True),
-        ('"car toy red"', False),  # all words are there, but no caption has them so
-        ('"red toy car" "grey cat"', False),  # no item has both
-        ("zxqv 77 kllp", False),
-    ],
-)
-def test_what_nothing_has_matches_nothing_well(own: House, fitted: bool, text: str, well: bool) -> None:
-    if fitted:
-        own.service.evidence.fit()
-    answer = own.client.post("/v1/search", json={"text": text}).json()
-    assert answer["matches_well"] is well
-    assert answer["hits"]  # what comes nearest is told all the same
 
 
 def test_an_answer_with_an_error_is_as_short_as_it_may_be(own: House) -> None:

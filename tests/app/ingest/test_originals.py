@@ -40,22 +40,6 @@ def copies(root: Path) -> set[str]:
     return {path.suffix for path in (root.parent / "data" / "blobs").glob("*/*")}
 
 
-def test_nothing_is_copied_and_all_is_given_back(
-    root: Path, ingest: Callable[..., int], bundle: Path
-) -> None:
-    assert ingest(root) == 0
-    assert copies(root) == {".webp"}  # the views
-    with house(root.parent / "data", bundle) as shop:
-        assert shop.client.get("/v1/items/red/photos/0").content == png("red")
-        assert shop.client.get("/v1/items/deep%2Fgreen/files/0").content == box("green")
-        files = shop.client.get("/v1/items/blue").json()["files"]
-        assert [one["format"] for one in files] == ["obj", "mtl"]
-        (root / "red.png").write_bytes(png("blue"))
-        (root / "blue.mtl").unlink()
-        refused(shop.client.get("/v1/items/red/photos/0"), 503, "storage", "red.png")
-        refused(shop.client.get(files[1]["url"]), 503, "storage", "blue.mtl")
-
-
 def test_copies_are_made_on_request(root: Path, ingest: Callable[..., int], bundle: Path) -> None:
     assert ingest(root, "--copy") == 0
     assert copies(root) == {".webp", ".png", ".glb"}
@@ -99,7 +83,47 @@ def test_what_went_away_is_named_and_nothing_moves(
         assert client.info()["bundle"]["name"] == "tiny"
 
 
-def test_what_moved_is_found_where_it_is_now(
+def test_what_lost_its_place_goes_in_again(
+    root: Path, ingest: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    ingest(root)
+    ingest(root)
+    assert "3 unchanged" in capsys.readouterr().out
+    (root.parent / "data" / "in_place.sqlite").unlink()
+    ingest(root)
+    assert "3 changed" in capsys.readouterr().out
+    ingest(root)
+    assert "3 unchanged" in capsys.readouterr().out
+
+
+def test_nothing_is_copied_and_all_is_given_back(
+    root: Path, ingest: Callable[..., int], bundle: Path
+) -> None:
+    shutil.copy(root / "red.png", root / "same.png")
+    secret = root.parent / "secret.png"
+    secret.write_bytes(png("yellow"))
+    assert ingest(root) == 0
+    assert copies(root) == {".webp"}  # the views
+    (root / "same.png").unlink()
+    with house(root.parent / "data", bundle) as shop, Client(shop.url) as client:
+        assert shop.client.get("/v1/items/same/photos/0").content == png("red")  # a copy elsewhere will do
+        assert shop.client.get("/v1/items/deep%2Fgreen/files/0").content == box("green")
+        files = shop.client.get("/v1/items/blue").json()["files"]
+        assert [one["format"] for one in files] == ["obj", "mtl"]
+        (root / "red.png").write_bytes(png("blue"))
+        (root / "blue.mtl").unlink()
+        refused(shop.client.get("/v1/items/red/photos/0"), 503, "storage", "which was not copied")
+        refused(shop.client.get(files[1]["url"]), 503, "storage", "blue.mtl")
+        (root / "red.png").write_bytes(png("red"))
+        # no request names a file
+        client.update("red", payload={"source": "things", "path": "../secret.png", "in_place": str(secret)})
+        assert shop.client.get("/v1/items/red/photos/0").content == png("red")
+        client.upsert("mine", images=[png("red")])  # a copy of its own, whatever lies in a folder
+        (root / "red.png").unlink()
+        assert shop.client.get("/v1/items/mine/photos/0").content == png("red")
+
+
+def test_what_moved_is_found_where_it_is_now_and_what_is_gone_is_let_go(
     root: Path, ingest: Callable[..., int], stored: Stored, bundle: Path
 ) -> None:
     ingest(root)
@@ -114,51 +138,11 @@ def test_what_moved_is_found_where_it_is_now(
         (root / "deep" / "crate.png").rename(root / "box.png")  # and while a service has the collection
         ingest(root)
         assert shop.client.get("/v1/items/red/photos/0").content == png("red")
-
-
-def test_a_copy_elsewhere_does_too(root: Path, ingest: Callable[..., int], bundle: Path) -> None:
-    shutil.copy(root / "red.png", root / "same.png")
-    ingest(root)
-    (root / "same.png").unlink()
-    with house(root.parent / "data", bundle) as shop:
-        assert shop.client.get("/v1/items/same/photos/0").content == png("red")
-
-
-def test_what_lost_its_place_goes_in_again(
-    root: Path, ingest: Callable[..., int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    ingest(root)
-    ingest(root)
-    assert "3 unchanged" in capsys.readouterr().out
-    (root.parent / "data" / "in_place.sqlite").unlink()
-    ingest(root)
-    assert "3 changed" in capsys.readouterr().out
-    ingest(root)
-    assert "3 unchanged" in capsys.readouterr().out
-
-
-def test_no_request_names_a_file(root: Path, ingest: Callable[..., int], bundle: Path) -> None:
-    secret = root.parent / "secret.png"
-    secret.write_bytes(png("yellow"))
-    ingest(root)
-    payload = {"source": "things", "path": "../secret.png", "in_place": str(secret)}
-    with house(root.parent / "data", bundle) as shop, Client(shop.url) as client:
-        client.update("red", payload=payload)
-        assert shop.client.get("/v1/items/red/photos/0").content == png("red")
-        client.upsert("mine", images=[png("red")])  # a copy of its own, whatever lies in a folder
-        (root / "red.png").unlink()
-        assert shop.client.get("/v1/items/mine/photos/0").content == png("red")
-
-
-def test_compacting_lets_go_of_them_and_touches_none(
-    root: Path, ingest: Callable[..., int], bundle: Path
-) -> None:
-    ingest(root)
-    (root / "red.png").rename(root.parent / "red.png")
+    (root / "box.png").rename(root.parent / "box.png")
     ingest(root)
     given = ["--data", str(root.parent / "data"), "--bundle", str(bundle)]
     assert main(["index", "verify", *given]) == 0
     assert main(["index", "compact", *given[:2]]) == 0
-    assert {path.name for path in root.rglob("*.*")} == {"green.glb", "blue.obj", "blue.mtl"}
+    assert {path.name for path in root.rglob("*.*")} == {"leaf.glb", "blue.obj", "blue.mtl"}
     (root / "blue.mtl").unlink()
     assert main(["index", "verify", *given]) != 0

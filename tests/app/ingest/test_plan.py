@@ -1,7 +1,9 @@
 """What a folder or a manifest changes in a collection: added, changed, moved, deleted, unchanged."""
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -125,50 +127,34 @@ def test_a_broken_file_is_skipped_and_its_item_stays(take: Take, root: Path, sto
     assert set(stored()) == {"more/one", "red box"}
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
+def test_what_changed_in_a_manifest_goes_in_again(manifest: Path, take: Take, data: Path) -> None:
+    folder = manifest.parent
+    entries: tuple[dict[str, object], ...] = (
         {"texts": ["other words"]},
-        {"texts": ["red thing", "a red box"]},
+        {"texts": ["words", "other"]},
+        {"texts": ["other", "words"]},
         {"meta": {"is": "new"}},
-        {"images": []},
         {"images": ["blue.png"]},
-        {"mesh": "blue.glb"},
+        {"images": []},
         {"mesh": None},
-    ],
-)
-def test_a_changed_entry_of_a_manifest_goes_in_again(
-    manifest: Path, take: Take, fields: dict[str, object]
-) -> None:
+        {"mesh": "blue.glb", "images": ["red.png"]},
+        {"mesh": "red.glb"},
+    )
     assert take(manifest) == IngestReport(added=[*COLOURS])
     assert take(manifest) == IngestReport(unchanged=3)
-    change_entry(manifest, 0, **fields)
-    assert take(manifest) == IngestReport(changed=["red"], unchanged=2)
+    changes: list[Callable[[], object]] = [
+        *(partial(change_entry, manifest, 0, **fields) for fields in entries),
+        partial(put, folder / "red.glb", box("yellow")),
+        partial(put, folder / "red.png", png("yellow")),
+        partial(change_entry, manifest, 0, mesh="red.obj"),
+        partial(put, folder / "red.mtl", "newmtl m\nKd 0 0 1\n"),  # a texture beside a mesh is part of it
+    ]
+    put(folder / "red.obj", CUBE.format("red"))
+    put(folder / "red.mtl", "newmtl m\nKd 1 0 0\n")
+    for number, change in enumerate(changes):
+        change()
+        assert take(manifest) == IngestReport(changed=["red"], unchanged=2), number
     assert take(manifest) == IngestReport(unchanged=3)
-
-
-@pytest.mark.parametrize(("name", "content"), [("red.glb", box("yellow")), ("red.png", png("yellow"))])
-def test_a_changed_file_of_a_manifest_goes_in_again(
-    manifest: Path, take: Take, name: str, content: bytes
-) -> None:
-    take(manifest)
-    put(manifest.parent / name, content)
-    assert take(manifest) == IngestReport(changed=["red"], unchanged=2)
-
-
-def test_a_texture_beside_a_mesh_of_a_manifest_is_part_of_it(manifest: Path, take: Take) -> None:
-    put(manifest.parent / "red.obj", CUBE.format("red"))
-    put(manifest.parent / "red.mtl", "newmtl m\nKd 1 0 0\n")
-    change_entry(manifest, 0, mesh="red.obj")
-    take(manifest)
-    put(manifest.parent / "red.mtl", "newmtl m\nKd 0 0 1\n")
-    assert take(manifest) == IngestReport(changed=["red"], unchanged=2)
-
-
-def test_meshes_of_a_manifest_are_drawn_again_if_the_cache_is_lost(
-    manifest: Path, take: Take, data: Path
-) -> None:
-    take(manifest)
     for remembered in (data / "drawn").iterdir():
         remembered.write_text("half a li")
-    assert take(manifest) == IngestReport(changed=[*COLOURS])
+    assert take(manifest) == IngestReport(changed=[*COLOURS])  # drawn again if the cache is lost

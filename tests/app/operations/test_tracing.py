@@ -18,9 +18,9 @@ export = pytest.importorskip("opentelemetry.sdk.trace.export")
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-@pytest.fixture
-def shop(tmp_path: Path, bundle: Path) -> Iterator[House]:
-    with house(tmp_path, bundle) as opened:
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+    with house(tmp_path_factory.mktemp("traced"), bundle) as opened:
         yield opened
 
 

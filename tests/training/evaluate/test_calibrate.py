@@ -1,11 +1,13 @@
 """Curves for every pair that can be asked, and promises that hold on items that no curve was fitted on."""
 
 from itertools import product
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
 
 from multifold.bundle import calibration
+from multifold.bundle.calibration import CalibrationCurve
 from multifold.metrics import bootstrap
 from multifold.types import SIDES, Side
 from tests.training.retrieval.test_directions import Plain
@@ -31,8 +33,17 @@ def world(seed: int, photos: int = 0, blur: float = 0.6) -> HeldOutFeatures:
     return HeldOutFeatures(captions, make_text_bank(seen(4), captions), image, make_bank(seen(6), [6] * SIZE))
 
 
-def test_every_pair_that_can_be_asked_has_a_curve() -> None:
-    curves, told = calibrate.calibrate(Plain(), world(0))
+Calibrated: TypeAlias = tuple[dict[str, CalibrationCurve], dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def calibrated() -> Calibrated:
+    """The curves of the world, and what they are worth."""
+    return calibrate.calibrate(Plain(), world(0))
+
+
+def test_every_pair_that_can_be_asked_has_a_curve(calibrated: Calibrated) -> None:
+    curves, told = calibrated
     answered: tuple[Side, ...] = ("text", "shape")  # nobody has a photo to be found
     asked = {calibration.pair_name(*one) for one in product(SIDES, answered, calibrate.POOLS)}
     assert set(curves) == asked
@@ -42,8 +53,8 @@ def test_every_pair_that_can_be_asked_has_a_curve() -> None:
 
 
 @pytest.mark.parametrize("pair", ["text/shape/mean", "shape/text/max", "image/shape/mean"])
-def test_a_promise_holds_where_the_right_items_were_removed(pair: str) -> None:
-    curves, _ = calibrate.calibrate(Plain(), world(0))
+def test_a_promise_holds_where_the_right_items_were_removed(pair: str, calibrated: Calibrated) -> None:
+    curves, _ = calibrated
     asked, target, pool = pair.split("/")
     fresh = directions.direction(
         Plain(), world(1), f"{asked}_to_{target}", "max" if pool == "max" else "mean"
@@ -56,9 +67,8 @@ def test_a_promise_holds_where_the_right_items_were_removed(pair: str) -> None:
         assert low - 0.03 <= promised <= high + 0.03  # the promise was drawn, too
 
 
-def test_trust_is_told_by_curves_of_other_items() -> None:
-    _, told = calibrate.calibrate(Plain(), world(0))
-    trust = told["text/shape/mean"]
+def test_trust_is_told_by_curves_of_other_items(calibrated: Calibrated) -> None:
+    trust = calibrated[1]["text/shape/mean"]
     assert trust["queries"] == 4 * SIZE
     assert trust["shown"]["ece"] < 0.05
     assert sum(hits for _, _, hits in trust["shown"]["bins"]) == 4 * SIZE * calibrate.SHOWN

@@ -18,7 +18,7 @@ from multifold.cli import main
 from multifold.errors import MultifoldError
 from tests import tiny
 from tests.training import small
-from training import checkpoint, loop
+from training import checkpoint, loop, prepare
 from training.checkpoint import Checkpoint
 from training.export.beside import add_trained_points
 from training.recipes.schema import Recipe
@@ -140,7 +140,10 @@ def test_what_does_not_fit_is_refused(trained_bundle: Path, tmp_path: Path) -> N
         small.groups(beside(of_bundle(tmp_path / "none")))
 
 
-def test_from_a_recipe_to_a_bundle_by_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_a_recipe_to_a_bundle_by_commands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(prepare, "cores", lambda: 1)  # so little furniture needs no processes
     tiny.build(tmp_path / "tiny")
     changes: dict[str, object] = {f"{side}.bundle": tmp_path / "tiny" for side in ("image", "text")}
     changes |= {f"points.{name}": small.POINTS[name] for name in ("points", "groups", "neighbours", "width")}

@@ -1,12 +1,13 @@
 """A bundle does not take the place of a better one."""
 
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,13 +19,34 @@ from multifold.manifest import ManifestEntry
 from tests.training import small
 from training import checkpoint, prepare
 from training.checkpoint import Checkpoint
+from training.export import bundle as bundle_export
+from training.export import graphs
 from training.export.bundle import export_bundle
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder, WorseError
 from training.retrieval.directions import RetrievalDirection
-from training.towers import build_model
+from training.towers import TwoTowerModel
 
 VIEWS, CAPTIONS = small.pictures()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def graphs_once() -> Iterator[None]:
+    """Graphs of one model are written once: that takes seconds."""
+    written: dict[int, dict[str, bytes]] = {}
+    write = graphs.write_graphs
+
+    def write_once(model: TwoTowerModel, *rest: Any) -> None:  # noqa: ANN401
+        folder: Path = rest[2]
+        if id(model) not in written:
+            write(model, *rest)
+            written[id(model)] = {path.name: path.read_bytes() for path in folder.glob("*.onnx*")}
+        for name, data in written[id(model)].items():
+            (folder / name).write_bytes(data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(bundle_export, "write_graphs", write_once)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +56,7 @@ def learned(trained_run: Path) -> Checkpoint:
 
 @pytest.fixture(scope="module")
 def ignorant(learned: Checkpoint) -> Checkpoint:
-    torch.manual_seed(7)
-    return replace(learned, model=build_model(learned.recipe, learned.tokenizer.vocabulary).eval())
+    return replace(learned, model=small.model(learned.recipe, seed=7).eval())
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +73,7 @@ def rival(folder: Path) -> RivalEncoder:
 def test_a_worse_model_is_refused_and_the_old_bundle_stays(ignorant: Checkpoint, good: Path) -> None:
     before = bundles.load(good)
     with pytest.raises(WorseError, match=r"finds less than small.*text to shape R@1 0\.\d+ for .*--force"):
-        export_bundle(ignorant, VIEWS, CAPTIONS, good, {"code": "test"}, rival(good))
+        export_bundle(ignorant, VIEWS, CAPTIONS, good, {}, rival(good))
     assert bundles.load(good) == before
     assert [path.name for path in good.parent.iterdir()] == ["good"]
 
@@ -60,9 +81,7 @@ def test_a_worse_model_is_refused_and_the_old_bundle_stays(ignorant: Checkpoint,
 def test_a_worse_model_can_be_forced_and_its_report_says_so(
     learned: Checkpoint, ignorant: Checkpoint, good: Path, tmp_path: Path
 ) -> None:
-    bundle = export_bundle(
-        ignorant, VIEWS, CAPTIONS, tmp_path / "b", {"code": "test"}, rival(good), force=True
-    )
+    bundle = export_bundle(ignorant, VIEWS, CAPTIONS, tmp_path / "b", {}, rival(good), force=True)
     told = bundle.provenance["against"]
     assert told["forced"] is True
     assert told["bundle_id"] == bundles.load(good).bundle_id
@@ -70,7 +89,7 @@ def test_a_worse_model_can_be_forced_and_its_report_says_so(
     assert new < old
     assert low <= round(new - old, 4) <= high < 0
     assert f"## Against small ({told['bundle_id']})" in bundle.path("report.md").read_text(encoding="utf-8")
-    better = export_bundle(learned, VIEWS, CAPTIONS, bundle.folder, {"code": "test"}, rival(bundle.folder))
+    better = export_bundle(learned, VIEWS, CAPTIONS, bundle.folder, {}, rival(bundle.folder))
     assert better == bundles.load(bundle.folder)
     assert better.vector_id != bundle.vector_id
     assert better.provenance["against"]["recalls"]["text_to_shape/R@1"] == [old, new, -high, -low]
@@ -99,7 +118,7 @@ def test_few_items_decide_nothing(
 def test_what_is_no_bundle_is_not_overwritten(learned: Checkpoint, tmp_path: Path) -> None:
     (tmp_path / "letters.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(MultifoldError, match="holds something that is no bundle"):
-        export_bundle(learned, VIEWS, CAPTIONS, tmp_path, {"code": "test"})
+        export_bundle(learned, VIEWS, CAPTIONS, tmp_path, {})
     assert (tmp_path / "letters.txt").exists()
 
 

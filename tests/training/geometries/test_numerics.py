@@ -45,7 +45,7 @@ def assert_finite(value: Tensor, *inputs: Tensor) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(length=lengths, nudge=nudges, seed=seeds)
 @example(length=0.0, nudge=0.0, seed=0)
 @example(length=1.0, nudge=0.0, seed=0)
@@ -61,7 +61,7 @@ def test_values_and_gradients_are_numbers(name: str, length: float, nudge: float
 
 
 @pytest.mark.parametrize("name", CONES)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(length=lengths, nudge=nudges, seed=seeds, k=st.sampled_from([0.0, 0.1, 3.0]))
 @example(length=0.0, nudge=0.0, seed=0, k=0.0)
 @example(length=1.0, nudge=0.0, seed=0, k=0.1)
@@ -77,7 +77,7 @@ def test_entailment_is_a_number(name: str, length: float, nudge: float, seed: in
 
 
 @pytest.mark.parametrize("name", CLOUDS)
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(length=lengths, weight=st.floats(-1e6, 1e6), seed=seeds)
 def test_an_embedding_is_made_of_numbers(name: str, length: float, weight: float, seed: int) -> None:
     geometry = small(name)

@@ -21,6 +21,7 @@ Ids: TypeAlias = Int64[np.ndarray, " _"]
 PairedIds: TypeAlias = Int64[np.ndarray, " b"]  # one id for each of b vectors
 RowRankings: TypeAlias = tuple[Float32[np.ndarray, "q k"], Int64[np.ndarray, "q k"]]
 RowRanking: TypeAlias = tuple[Float32[np.ndarray, " k"], Int64[np.ndarray, " k"]]
+RowScores: TypeAlias = Float32[np.ndarray, " _"]  # one for each of some ids
 RowBlock: TypeAlias = tuple[PairedIds, Vectors]
 RowKind: TypeAlias = Literal["observation", "pooled"]
 EngineKey: TypeAlias = tuple[Aspect, RowKind]
@@ -89,6 +90,9 @@ class IndexEngine(Protocol):
 
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first."""
+
+    def score(self, query: Vector, ids: Ids) -> RowScores:
+        """The score of each of these ids, which rise; NaN where there is no such row."""
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
         """Every row, some at a time."""

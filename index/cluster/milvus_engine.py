@@ -23,10 +23,26 @@ from index.cluster.contracts import ClusterLostError
 from index.cluster.milvus_connection import CELLS, FLAT, GRAPH, MilvusConnection, MilvusRow
 from index.cluster.payload_fields import FACTS, PART, PARTS, part_of
 from index.cluster.search_effort import EFFORTS, effort_for, least_effort
-from index.contracts import NO_ROW, Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
+from index.contracts import (
+    NO_ROW,
+    Ids,
+    IndexEngineError,
+    PairedIds,
+    RowBlock,
+    RowRanking,
+    RowRankings,
+    RowScores,
+)
 from index.engines import row_file, scoring
 from index.engines.builder import LIMITS
-from index.engines.exact_engine import nearest_rows, refuse_known, rows_within, sort_unique, view_of
+from index.engines.exact_engine import (
+    nearest_rows,
+    refuse_known,
+    rows_within,
+    score_blocks,
+    sort_unique,
+    view_of,
+)
 from index.engines.faiss_index import BuildStopped, SearchSetting
 from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedQueries
@@ -179,6 +195,10 @@ class MilvusEngine:
         scores, ids = map(np.concatenate, zip(none, *near, strict=True))
         order = np.lexsort((ids, -scores))
         return scores[order], ids[order]
+
+    def score(self, query: Vector, ids: Ids) -> RowScores:
+        """The score of each of these ids, which rise; NaN where there is no such row."""
+        return score_blocks(self.blocks(ids), ids, partial(scoring.exact_scores, self._metric, query))
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
         """Every row that counts, some at a time."""

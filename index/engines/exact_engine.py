@@ -3,7 +3,7 @@
 Fast scores narrow all rows to the few that could be among the best, and those are scored exactly.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +12,16 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
-from index.contracts import NO_ROW, Ids, IndexEngineError, PairedIds, RowBlock, RowRanking, RowRankings
+from index.contracts import (
+    NO_ROW,
+    Ids,
+    IndexEngineError,
+    PairedIds,
+    RowBlock,
+    RowRanking,
+    RowRankings,
+    RowScores,
+)
 from index.engines import row_file
 from index.engines.scoring import Lengths, exact_scores_at, fast_scores, lengths, score_slack
 from multifold.types import Metric, Vector, Vectors
@@ -178,6 +187,25 @@ def rows_within(
     return scores[:end], ids[:end]
 
 
+def write_scores(metric: Metric, view: RowView, query: Vector, ids: Ids, scores: RowScores) -> None:
+    """Write the scores of those of some rising ids that are in a view."""
+    places = view.find(ids)
+    if len(places):
+        with view.reading(places):
+            found = exact_scores_at(metric, query[None], view.vectors, places[None])[0]
+        scores[np.searchsorted(ids, view.ids[places])] = found
+
+
+def score_blocks(
+    blocks: Iterable[RowBlock], ids: Ids, compare: Callable[[Vectors], Float32[np.ndarray, " b"]]
+) -> RowScores:
+    """What a comparison says of the rows in some blocks, for each of some rising ids; NaN for others."""
+    scores = np.full(len(ids), np.nan, np.float32)
+    for found, vectors in blocks:
+        scores[np.searchsorted(ids, found)] = compare(vectors)
+    return scores
+
+
 def _fast(
     metric: Metric, view: RowView, queries: Vectors, positions: Ids | None
 ) -> Float32[np.ndarray, "q g"]:
@@ -269,6 +297,12 @@ class ExactEngine:
     def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
         """Every row that scores `threshold` or more, best first."""
         return rows_within(self._metric, self.view, query, threshold, allowed)
+
+    def score(self, query: Vector, ids: Ids) -> RowScores:
+        """The score of each of these ids, which rise; NaN where there is no such row."""
+        scores = np.full(len(ids), np.nan, np.float32)
+        write_scores(self._metric, self.view, query, ids, scores)
+        return scores
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
         """Every row, some at a time."""

@@ -20,7 +20,17 @@ from typing import TypeAlias, cast
 
 import numpy as np
 
-from index.contracts import CODES, FLAT, Ids, IndexPlan, PairedIds, RowBlock, RowRanking, RowRankings
+from index.contracts import (
+    CODES,
+    FLAT,
+    Ids,
+    IndexPlan,
+    PairedIds,
+    RowBlock,
+    RowRanking,
+    RowRankings,
+    RowScores,
+)
 from index.engines import exact_engine, faiss_library, file_search, segments
 from index.engines.builder import MOST_PROBES, SegmentBuilder
 from index.engines.exact_engine import ExactEngine, RowView, join_rows, refuse_known, sort_unique
@@ -148,6 +158,13 @@ class FaissEngine:
         scores, ids = (np.concatenate(arrays) for arrays in zip(*near, strict=True))
         order = np.lexsort((ids, -scores))
         return scores[order], ids[order]
+
+    def score(self, query: Vector, ids: Ids) -> RowScores:
+        """The score of each of these ids, which rise; NaN where there is no such row."""
+        scores = np.full(len(ids), np.nan, np.float32)
+        for part in self.parts:
+            exact_engine.write_scores(self._metric, part.rows, query, ids, scores)
+        return scores
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
         """Every row, some at a time."""

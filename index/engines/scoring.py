@@ -15,6 +15,7 @@ from multifold.types import Metric, Vector, Vectors
 
 Lengths: TypeAlias = Float32[np.ndarray, " g"]
 TINY = 2.0**-126  # what an underflow may lose
+SMALL = 1e-300  # a length that a vector of zeros is divided by
 
 
 def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
@@ -84,6 +85,31 @@ def _gather_scores(
                     of_d += d[i] * query[i]
             scores[at, first], scores[at, second] = of_a, of_b
             scores[at, third], scores[at, fourth] = of_c, of_d
+
+
+def cosines(query: Vector, vectors: Vectors) -> Float32[np.ndarray, " b"]:
+    """The cosine of a query with each vector, rounded once."""
+    scores = np.empty(len(vectors), np.float32)
+    _write_cosines(np.ascontiguousarray(query), np.ascontiguousarray(vectors), scores)
+    return scores
+
+
+@compile_function(
+    types.void(types.Array(types.float32, 1, "C", readonly=True), _VECTORS, types.float32[::1]),
+    fastmath={"reassoc", "contract"},
+)
+def _write_cosines(query: Vector, vectors: Vectors, scores: Float32[np.ndarray, " b"]) -> None:
+    asked = query.astype(np.float64)
+    own = 0.0
+    for i in range(len(asked)):
+        own += asked[i] * asked[i]
+    for row in range(len(vectors)):
+        vector = vectors[row]
+        product = square = 0.0
+        for i in range(len(asked)):
+            product += vector[i] * asked[i]
+            square += np.float64(vector[i]) * vector[i]
+        scores[row] = product / max(np.sqrt(square * own), SMALL)
 
 
 def pair_products(

@@ -2,11 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float32
 
 from index.contracts import EngineKey, Ids
+from index.engines.exact_engine import score_blocks
+from index.engines.scoring import cosines
 from index.legs.contracts import Asked, Background, Raw, Table, Thing, weighed_columns
 from index.search.engine_set import Candidates, EngineQuery
 from index.search.standard import standardise
@@ -58,10 +61,14 @@ class VectorLeg:
     def scores(self, editions: Ids) -> Raw:
         """The similarity of each edition, and whether it has the very same observation."""
         asked, raw = self.asked, np.zeros((len(editions), 2), np.float32)
+        if not self.count():
+            raw[:, SCORE] = np.nan
+            return raw
+        among = Candidates(editions, asked.sizes(editions))
         if self._own is not None and asked.pool == "mean":
-            raw[:, SCORE] = self._cosines(self._own, editions)
+            rows, engine = among.pooled(self.name), asked.engines.engines[self.name, "pooled"]
+            raw[:, SCORE] = score_blocks(engine.blocks(rows), rows, partial(cosines, self._own))
         else:
-            among = Candidates(editions, asked.sizes(editions))
             raw[:, SCORE] = asked.engines.scores(self._query, self.name, asked.pool, among)
         if self._own is not None and asked.finds_itself:
             raw[:, SAME] = self._is_same(self._own, editions)
@@ -79,8 +86,8 @@ class VectorLeg:
         vectors = np.stack([one for one in every if one is not None])
         raw[there, SAME] = 0.0
         if self._own is not None:
-            cosines = _cosines(vectors, self._own)
-            raw[there, SCORE], raw[there, SAME] = cosines, cosines >= 1 - EQUAL
+            raw[there, SCORE] = near = cosines(self._own, vectors)
+            raw[there, SAME] = near >= 1 - EQUAL
             return raw
         space, vector = self.asked.space, self.asked.vector_of(self.name)
         raw[there, SCORE] = 0.0
@@ -96,15 +103,6 @@ class VectorLeg:
         """Standard scores."""
         return weighed_columns(standardise(raw[:, SCORE], background), self.asked.length)
 
-    def _cosines(self, vector: Vector, editions: Ids) -> Float32[np.ndarray, " n"]:
-        cosines = np.full(len(editions), np.nan, np.float32)
-        engine = self.asked.engines.engines.get((self.name, "pooled"))
-        if engine is None:
-            return cosines
-        for rows, vectors in engine.blocks(Candidates(editions, editions).pooled(self.name)):
-            cosines[np.searchsorted(editions, edition_of(rows))] = _cosines(vectors, vector)
-        return cosines
-
     def _is_same(self, vector: Vector, editions: Ids) -> Float32[np.ndarray, " n"]:
         """Which editions have an observation, or all of them as one, that is the query itself."""
         same = np.zeros(len(editions), np.float32)
@@ -115,13 +113,6 @@ class VectorLeg:
                 continue
             rows = np.sort(self._query.search(engine, min(LOOKED_AT, engine.count()))[1])
             for found, vectors in engine.blocks(rows):
-                equal = edition_of(found[_cosines(vectors, vector) >= 1 - EQUAL])
+                equal = edition_of(found[cosines(vector, vectors) >= 1 - EQUAL])
                 same[np.isin(editions, equal)] = 1.0
         return same
-
-
-def _cosines(vectors: Float32[np.ndarray, "n d"], vector: Vector) -> Float32[np.ndarray, " n"]:
-    wide, asked = vectors.astype(np.float64), vector.astype(np.float64)
-    lengths = np.sqrt(np.einsum("nd,nd->n", wide, wide) * float(asked @ asked))
-    cosines: Float32[np.ndarray, " n"] = (wide @ asked / np.maximum(lengths, 1e-30)).astype(np.float32)
-    return cosines

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from index.contracts import Ids, IndexEngine, RowRanking, Space
+from index.contracts import Ids, IndexEngine, RowRanking, RowScores, Space
 from index.engines import scoring
+from index.engines.exact_engine import score_blocks
 from index.search.engine_set import EngineQuery, VectorQuery
 from multifold.scores import VectorScorer
 from multifold.types import Metric, Mix, Vector, Vectors
@@ -52,6 +53,10 @@ class ScanQuery:
             order = np.lexsort((rows, -scores))[:limit]
             scores, rows = scores[order], rows[order]
         return (scores + self.shift).astype(np.float32), rows
+
+    def scores(self, engine: IndexEngine, ids: Ids) -> RowScores:
+        """The score of each of these ids, which rise; NaN where there is no such row."""
+        return score_blocks(engine.blocks(ids), ids, lambda vectors: self._scores(vectors) + self.shift)
 
     def _near(self, vectors: Vectors, limit: int, floor: float) -> Ids:
         """Rows that may be among the best, by float32 scores and how far these can be off."""
@@ -111,6 +116,10 @@ class RescoredQuery:
             scores[rising[np.searchsorted(rows, ids, sorter=rising)]] = self._compare(vectors)
         order = np.lexsort((rows, -scores, np.arange(len(rows)) // depth))[:limit]
         return scores[order].astype(np.float32), rows[order]
+
+    def scores(self, engine: IndexEngine, ids: Ids) -> RowScores:
+        """The score of each of these ids, which rise; NaN where there is no such row."""
+        return score_blocks(engine.blocks(ids), ids, self._compare)
 
     def _compare(self, vectors: Vectors) -> Float64[np.ndarray, " b"]:
         scores = np.zeros(len(vectors))

@@ -63,6 +63,9 @@ class EngineQuery(Protocol):
     ) -> RowRanking:
         """The best rows with their scores, best first; ties go to the smaller id."""
 
+    def scores(self, engine: IndexEngine, ids: Ids) -> Values:
+        """The score of each of these ids, which rise; NaN where there is no such row."""
+
 
 @dataclass(frozen=True, eq=False)
 class VectorQuery:
@@ -78,8 +81,15 @@ class VectorQuery:
         """The best rows with their scores, best first."""
         scores, rows = engine.search(self.vector[None], limit, allowed, exact=exact)
         filled = rows[0] != NO_ROW
-        stretched = scores[0][filled].astype(np.float64) * self.stretch + self.shift
-        return stretched.astype(np.float32), rows[0][filled]
+        return self._stretched(scores[0][filled]), rows[0][filled]
+
+    def scores(self, engine: IndexEngine, ids: Ids) -> Values:
+        """The score of each of these ids, which rise; NaN where there is no such row."""
+        return self._stretched(engine.score(self.vector, ids))
+
+    def _stretched(self, scores: Values) -> Values:
+        stretched: Values = (scores.astype(np.float64) * self.stretch + self.shift).astype(np.float32)
+        return stretched
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,9 +278,13 @@ class EngineSet:
         """The score of each of these editions on one side; NaN where it has none."""
         scores = np.full(len(among), np.nan, np.float32)
         kind: RowKind = "pooled" if pool == "mean" else "observation"
-        rows = among.pooled(side) if pool == "mean" else among.observed
-        values, found = self._search((side, kind), query, len(rows), rows, exact=True)
-        np.fmax.at(scores, np.searchsorted(among.editions, edition_of(found)), values)
+        engine = self._engines.get((side, kind))
+        if engine is None or not engine.count():
+            return scores
+        if pool == "mean":
+            return query.scores(engine, among.pooled(side))
+        values = query.scores(engine, among.observed)
+        np.fmax.at(scores, np.searchsorted(among.editions, edition_of(among.observed)), values)
         return scores
 
     def ranked_rows(self, query: EngineQuery, side: Aspect, sizes: Mapping[int, int]) -> dict[int, list[int]]:

@@ -21,7 +21,7 @@ BEST = 0.5
 STEPS = 255  # of the most that a word can say of an item
 ITEM_BITS, STEP_BITS = 28, 8  # of a posting
 SLOTS = 256  # a power of two, of the words of a query: most words of a text are compared with none of them
-BLOCK = 64  # numbers of a row
+BLOCK = 128  # numbers of a row
 
 
 def head_of(field: int, count: int) -> int:

@@ -248,6 +248,10 @@ class Against(RuleBasedStateMachine):
             row: one.tolist() for some in self.engine.blocks(filter_) for row, one in zip(*some, strict=True)
         }
         assert blocks == {row: one.tolist() for row, one in chosen.items()}
+        asked = ids(*sorted({*(allowed or ()), *self.rows}))
+        scores = {row: score for score, row in expected(self.rows, self.metric, query)}
+        scored = self.engine.score(query, asked).tolist()
+        assert scored == pytest.approx([scores.get(row, np.nan) for row in asked], rel=0, abs=0, nan_ok=True)
         assert self.agrees(found(self.engine.search(query[None], limit, filter_)), wanted, limit)
         threshold = wanted[len(wanted) // 2][0] if wanted else 0.0
         assert found(self.engine.range(query, threshold, filter_)) == [p for p in wanted if p[0] >= threshold]

@@ -41,6 +41,14 @@ def test_a_fast_score_is_within_its_slack(metric: Metric, seed: int, dim: int, s
     assert (np.abs(fast - exact) <= slack).all()
 
 
+@pytest.mark.parametrize("size", [1e-25, 1.0, 1e15])
+def test_cosines_by_plain_arithmetic(size: float) -> None:
+    vectors = np.random.default_rng(0).standard_normal((9, 33))
+    wanted = vectors @ vectors[0] / (np.linalg.norm(vectors, axis=1) * np.linalg.norm(vectors[0]))
+    rows = np.concatenate([vectors * size, np.zeros((1, 33))]).astype(np.float32)
+    assert scoring.cosines(rows[0], rows) == pytest.approx([*wanted, 0.0], abs=1e-6)
+
+
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_score_does_not_depend_on_its_neighbours(metric: Metric) -> None:
     rng = np.random.default_rng(0)

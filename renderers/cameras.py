@@ -64,7 +64,8 @@ def _angles(name: str) -> list[tuple[float, float]]:
     if hero := _HERO.fullmatch(name):
         return [(30.0, 20.0), *((azimuth, 25.0) for azimuth in _azimuths(int(hero[1]) - 1))]
     if sphere := _SPHERE.fullmatch(name):  # spread evenly over the ball, from above to below
-        golden, count = 180.0 * (3.0 - math.sqrt(5.0)), int(sphere[1])
+        golden = 180.0 * (3.0 - math.sqrt(5.0))
+        count = int(sphere[1])
         heights = [1 - (2 * view + 1) / count for view in range(count)]
         return [(golden * view % 360.0, math.degrees(math.asin(y))) for view, y in enumerate(heights)]
     return []

@@ -45,14 +45,16 @@ class Deadline:
             raise WorkerLostError(sentence)
         if not self._slow_turns.acquire(blocking=False):
             raise SlowMeshError(sentence)
-        self.quick, self.moment = False, self._begun + self._seconds
+        self.quick = False
+        self.moment = self._begun + self._seconds
 
 
 class Lanes:
     """The turns of slow meshes before so many workers."""
 
     def __init__(self, workers: int, seconds: float) -> None:
-        self._seconds, self._slow_turns = seconds, threading.Semaphore(max(1, workers - 1))
+        self._seconds = seconds
+        self._slow_turns = threading.Semaphore(max(1, workers - 1))
 
     @contextmanager
     def enter(self, lane: RenderLane) -> Iterator[Deadline]:

@@ -93,7 +93,8 @@ def _scatter(
     places = (np.arange(count) + rng.random(count)) * (reach[-1] / count)
     last = int(np.searchsorted(reach, reach[-1]))  # faces without area may come after it
     face = np.minimum(np.searchsorted(reach, places, side="right"), last)
-    root, along = np.sqrt(rng.random(count)), rng.random(count)
+    root = np.sqrt(rng.random(count))
+    along = rng.random(count)
     return face, np.stack([1 - root, root * (1 - along), root * along], axis=1)
 
 
@@ -111,7 +112,8 @@ def _colors(
     model: MeshModel, face: Int64[np.ndarray, " n"], weights: Float64[np.ndarray, "n 3"]
 ) -> Float32[np.ndarray, "n 4"]:
     """Linear colour and alpha: the material's, times that of the vertices, times the texture's."""
-    corners, shares = model.faces[face], weights.astype(np.float32)
+    corners = model.faces[face]
+    shares = weights.astype(np.float32)
     material = model.material_of[face]
     color: Float32[np.ndarray, "n 4"] = np.array([one.base for one in model.materials], np.float32)[material]
     if model.colored:

@@ -39,7 +39,8 @@ class Worker:
     """One process that draws meshes. It sees no secrets of ours: its environment is nearly empty."""
 
     def __init__(self, memory_bytes: int, engine: str) -> None:
-        self._ready, self._starting = False, threading.Lock()
+        self._ready = False
+        self._starting = threading.Lock()
         self._home = tempfile.TemporaryDirectory(prefix="multifold-worker-")
         self._process = subprocess.Popen(  # noqa: S603 (our own module)
             [sys.executable, "-m", "renderers.worker", str(memory_bytes), engine],
@@ -129,7 +130,8 @@ class Worker:
     def _read(self, count: int, deadline: Deadline) -> bytearray:
         """Exactly this many bytes of the worker's answer."""
         assert self._process.stdout is not None
-        pipe, data = self._process.stdout, bytearray()
+        pipe = self._process.stdout
+        data = bytearray()
         with selectors.DefaultSelector() as selector:
             selector.register(pipe, selectors.EVENT_READ)
             while len(data) < count:

@@ -52,9 +52,11 @@ class Sandbox:
     ) -> None:
         self.workers, self.memory_bytes, self.limits = workers, memory_bytes, limits
         self.engine = engines.engine(engine)
-        self._lanes, self._turns = Lanes(workers, seconds), threading.Semaphore(workers)
+        self._lanes = Lanes(workers, seconds)
+        self._turns = threading.Semaphore(workers)
         self._closed = False
-        self._first_start, self._engine_tried = threading.Lock(), threading.Event()
+        self._first_start = threading.Lock()
+        self._engine_tried = threading.Event()
         self._idle = deque(self._start() for _ in range(min(READY, workers)))
 
     def draw(

@@ -110,7 +110,8 @@ def _fulfil(
     request: MeshRequest, engine: Renderer, guard: FileAccessGuard
 ) -> tuple[dict[str, object], bytes]:
     """The answer to a request, and the bytes that follow it."""
-    order, path = request.order, Path(request.path)
+    order = request.order
+    path = Path(request.path)
     within = None if request.within is None else Path(request.within)
     with guard.reading(within or path.parent):
         model = load_model(path, request.limits, request.up, within)

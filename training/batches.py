@@ -112,8 +112,10 @@ class BatchStream(Iterator[TrainingBatch]):
 
     def __next__(self) -> TrainingBatch:
         if self.at + self.train.items > len(self.order):
-            count, places = len(self.groups.captions), self.groups.places
-            self.order, self.at = self.rng.permutation(count if places is None else places), 0
+            count = len(self.groups.captions)
+            places = self.groups.places
+            self.order = self.rng.permutation(count if places is None else places)
+            self.at = 0
         self.at += self.train.items
         items = self.order[self.at - self.train.items : self.at]
         if self.groups.places is not None:
@@ -126,7 +128,8 @@ class BatchStream(Iterator[TrainingBatch]):
 
     def restore(self, state: dict[str, Any]) -> None:
         self.rng.bit_generator.state = json.loads(state["rng"])
-        self.order, self.at = state["order"].numpy(), state["at"]
+        self.order = state["order"].numpy()
+        self.at = state["at"]
 
     def _batch(self, items: Int64[np.ndarray, " i"]) -> TrainingBatch:
         groups, train, rng = self.groups, self.train, self.rng
@@ -150,7 +153,8 @@ class BatchStream(Iterator[TrainingBatch]):
         return replace(batch, points=torch.from_numpy(sampled), point_items=torch.from_numpy(items))
 
     def _captions(self, item: int) -> Int64[np.ndarray, " _"]:
-        rows, judged = np.arange(*self.groups.captions[item]), self.groups.judged.get(item)
+        rows = np.arange(*self.groups.captions[item])
+        judged = self.groups.judged.get(item)
         if judged is None:
             return self._some(rows, self.train.captions)
         return np.concatenate([judged, self.rng.permutation(np.setdiff1d(rows, judged))[: len(judged)]])

@@ -95,7 +95,8 @@ def starting_model(recipe: Recipe, vocabulary: int) -> TwoTowerModel:
         return build_model(recipe, vocabulary)
     fresh = build_model(recipe, vocabulary, pretrained=False)
     stored = read_checkpoint(Path(recipe.train.start))
-    wanted, weights = fresh.state_dict(), stored.weights
+    wanted = fresh.state_dict()
+    weights = stored.weights
     weights = {name: one for name, one in weights.items() if name in wanted or not name.startswith(TURN)}
     if recipe.geometry != stored.recipe.geometry:
         weights = {name: weight for name, weight in weights.items() if "geometry." not in name}

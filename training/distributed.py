@@ -62,7 +62,8 @@ SINGLE_PROCESS = ProcessRank()
 
 class DistributedRank(ProcessRank):
     def __init__(self) -> None:
-        self.rank, self.count = dist.get_rank(), dist.get_world_size()
+        self.rank = dist.get_rank()
+        self.count = dist.get_world_size()
 
     def share(self, length: int) -> slice:
         return slice(*(length * place // self.count for place in (self.rank, self.rank + 1)))
@@ -108,7 +109,8 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, mine: Tensor, sizes: list[int], rank: int) -> Tensor:  # noqa: ANN401 (torch's)
-        ctx.begin, ctx.size = sum(sizes[:rank]), sizes[rank]
+        ctx.begin = sum(sizes[:rank])
+        ctx.size = sizes[rank]
         longest = max(sizes)
         padded = mine.new_zeros(longest, mine.shape[1])
         padded[: len(mine)] = mine

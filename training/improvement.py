@@ -120,7 +120,8 @@ def improve(
     rules.check_recipe(recipe)
     tokenizer = checkpoint.starting_tokenizer(recipe, ())
     groups = prepare.groups(recipe, items, tokenizer, cache)
-    steps, judged = recipe.train.steps, _count_judged(items)
+    steps = recipe.train.steps
+    judged = _count_judged(items)
     print(f"training for {steps} steps on {len(items)} items, {judged} of them judged", flush=True)
     trained = checkpoint.load_checkpoint(loop.train(recipe, groups, tokenizer, out))
     blend(trained, old, mix)
@@ -203,7 +204,8 @@ def _count_judged(items: Sequence[ManifestEntry]) -> int:
 
 def improvement_report(lesson: FeedbackLesson, outcome: ImprovementOutcome) -> str:
     """The training and the comparison, as Markdown."""
-    judged, texts = _count_judged(lesson.train), sum(map(len, lesson.held_out))
+    judged = _count_judged(lesson.train)
+    texts = sum(map(len, lesson.held_out))
     reasons = outcome.reasons
     verdict = "It replaces the old encoder." if not reasons else "It does not replace the old encoder:"
     lines = ["# Improvement by feedback\n"]

@@ -142,8 +142,10 @@ class BatchComparison:
     ) -> Float[Tensor, ""]:
         teacher = None if taught is None else _pair(taught.with_columns(past), self._taught_logits)
         seen = seen.with_columns(past)
-        pair, block = _pair(seen, self.geometry.logits), self.recipe.loss.block
-        rows, columns = seen.images.items, seen.texts.items
+        pair = _pair(seen, self.geometry.logits)
+        block = self.recipe.loss.block
+        rows = seen.images.items
+        columns = seen.texts.items
         return direction_loss(self.loss, pair, rows, columns, block, teacher, self.progress, self.ranks)
 
     @torch.no_grad()

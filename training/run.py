@@ -35,7 +35,9 @@ class TrainingRun:
         ranks: ProcessRank = SINGLE_PROCESS,
     ) -> None:
         torch.manual_seed(recipe.train.seed)
-        self.recipe, self.tokenizer, self.data = recipe, tokenizer, groups.fingerprint()
+        self.recipe = recipe
+        self.tokenizer = tokenizer
+        self.data = groups.fingerprint()
         self.draws = torch.Generator().manual_seed(recipe.train.seed)
         begin = checkpoint.starting_model if fresh else partial(build_model, pretrained=False)
         self.model = begin(recipe, tokenizer.vocabulary).to(device)

@@ -23,7 +23,8 @@ class RunLog:
     def __init__(self, folder: Path, run: TrainingRun) -> None:
         train = run.recipe.train
         self.every, self.last, self.items = train.log_every, train.steps, train.items
-        self.begun, self.before = time.monotonic(), run.seconds
+        self.begun = time.monotonic()
+        self.before = run.seconds
         self.lines = _opened(folder / METRICS, run.step)
         self.board = _board(folder, run.step)
         total, done = train.steps * train.items, run.step * train.items

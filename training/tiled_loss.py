@@ -62,7 +62,8 @@ def direction_loss(
     ranks: ProcessRank,
 ) -> Float[Tensor, ""]:
     """The mean over rows that look for columns."""
-    places, mine = occurrence(rows), ranks.share(len(rows))
+    places = occurrence(rows)
+    mine = ranks.share(len(rows))
 
     def part(begin: int) -> tuple[Tensor, Tensor]:
         at = slice(begin, min(begin + step, mine.stop))

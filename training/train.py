@@ -73,7 +73,8 @@ def prepare_run(
 
 def announce(run: PreparedRun, place: RunPlace, stored: CheckpointContent | None) -> None:
     """Say what is cut, what is odd, and how long the run is."""
-    train, ranks = run.recipe.train, place.ranks
+    train = run.recipe.train
+    ranks = place.ranks
     if run.items.cut:
         context = towers.text_spec(run.recipe.text, run.tokenizer).context
         longer = f"{run.items.cut} texts are longer than [text] context = {context} tokens"

@@ -81,7 +81,8 @@ def load_validation_set(recipe: Recipe, tokenizer: TrainedTokenizer, cache: Path
     if not recipe.validation.every:
         return None
     items, views = prepare.held_out(recipe, cache, recipe.data.val_split, recipe.validation.items)
-    captions, reader = [entry.texts for entry in items], prepare.reader(recipe, tokenizer)
+    captions = [entry.texts for entry in items]
+    reader = prepare.reader(recipe, tokenizer)
     sees, pool = recipe.loss.sees, recipe.loss.pool
     points = prepare.points(recipe, items, cache)
     chooses = choosing_measure(recipe.validation.measure, len(items))

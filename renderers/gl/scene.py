@@ -103,8 +103,10 @@ class PyrenderMeshes:
     def sorted_from(self, eye: Float64[np.ndarray, "3"], faces: Int64[np.ndarray, " g"]) -> Any:  # noqa: ANN401
         """See-through faces from far to near: by material, and by face within it."""
         middles = self.model.vertices[self.model.faces[faces]].mean(axis=1)
-        distance, of_material = np.linalg.norm(middles - eye, axis=1), self.model.material_of[faces]
-        sums, counts = np.bincount(of_material, distance), np.maximum(np.bincount(of_material), 1)
+        distance = np.linalg.norm(middles - eye, axis=1)
+        of_material = self.model.material_of[faces]
+        sums = np.bincount(of_material, distance)
+        counts = np.maximum(np.bincount(of_material), 1)
         order = np.lexsort((-distance, -(sums / counts)[of_material]))
         return self.mesh(faces[order], blended=True)
 

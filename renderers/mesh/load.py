@@ -124,7 +124,8 @@ def _compact(part: MeshPart) -> MeshPart:
     """The part without vertices that no face uses; those it uses must be finite."""
     named = np.zeros(len(part.vertices), bool)
     named[part.faces] = True
-    used, faces = np.flatnonzero(named), (np.cumsum(named) - 1)[part.faces]
+    used = np.flatnonzero(named)
+    faces = (np.cumsum(named) - 1)[part.faces]
     vertices = part.vertices[used]
     if not np.isfinite(vertices).all():
         raise MeshError("the file is damaged: some of its corners lie at infinity or nowhere (NaN).")

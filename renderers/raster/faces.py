@@ -114,7 +114,8 @@ def slot_of(scene: ScenePointers, face: int) -> int:
 def _set_values(scene: ScenePointers, face: int, at: int) -> None:
     values = scene.values
     for corner in range(3):
-        vertex, first = scene.faces[3 * face + corner], at + corner * CORNER_WIDTH
+        vertex = scene.faces[3 * face + corner]
+        first = at + corner * CORNER_WIDTH
         for axis in range(3):
             values[first + POINT + axis] = scene.vertices[3 * vertex + axis]
             values[first + NORMAL_AT + axis] = scene.normals[9 * face + 3 * corner + axis]
@@ -145,7 +146,8 @@ def _set_planes(scene: ScenePointers, face: int, at: int) -> float:
 @kernel
 def _set_flat(scene: ScenePointers, at: int, area: float) -> None:
     """The flat normal that faces us, and log2 of the length in texture coordinates that a pixel covers."""
-    values, here = scene.values, load_vector(scene.values, at)
+    values = scene.values
+    here = load_vector(scene.values, at)
     first = subtract(load_vector(values, at + CORNER_WIDTH), here)
     flat = cross(first, subtract(load_vector(values, at + 2 * CORNER_WIDTH), here))
     if dot(flat, subtract(load_vector(scene.lights, 0), here)) < 0:
@@ -163,7 +165,8 @@ def _set_flat(scene: ScenePointers, at: int, area: float) -> None:
 @inline_kernel
 def weights_at(scene: ScenePointers, slot: int, x: float, y: float) -> Vector:
     """How much each corner counts at a place, right in perspective."""
-    planes, at = scene.planes, 9 * slot
+    planes = scene.planes
+    at = 9 * slot
     a = max(planes[at] * x + planes[at + 1] * y + planes[at + 2], 0.0) + 1e-30
     b = max(planes[at + 3] * x + planes[at + 4] * y + planes[at + 5], 0.0) + 1e-30
     c = max(planes[at + 6] * x + planes[at + 7] * y + planes[at + 8], 0.0) + 1e-30
@@ -174,7 +177,8 @@ def weights_at(scene: ScenePointers, slot: int, x: float, y: float) -> Vector:
 @inline_kernel
 def interpolate(scene: ScenePointers, slot: int, value: int, weights: Vector) -> Single:
     """One of the interpolated values."""
-    values, at = scene.values, slot * SLOT_VALUES + value
+    values = scene.values
+    at = slot * SLOT_VALUES + value
     return (
         values[at] * weights[0]
         + values[at + CORNER_WIDTH] * weights[1]

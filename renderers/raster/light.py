@@ -131,7 +131,9 @@ def lean_normal(
     along = unit_vector(subtract(along, scale_by(normal, dot(normal, along))))
     # in glTF the picture's v runs down and the map's green axis up, hence the minus
     across = scale_by(scale_by(cross(normal, along), -ONE), side)
-    x, y, z = TWO * texel[0] - ONE, TWO * texel[1] - ONE, max(TWO * texel[2] - ONE, FLATTEST_BUMP)
+    x = TWO * texel[0] - ONE
+    y = TWO * texel[1] - ONE
+    z = max(TWO * texel[2] - ONE, FLATTEST_BUMP)
     return add(add(scale_by(along, x), scale_by(across, y)), scale_by(normal, z))
 
 
@@ -178,7 +180,8 @@ def reflected_light(
     mirrored = surroundings(normal, to_eye, roughness) * occlusion
     mirrored = mirrored + GLEAM_LEVEL * highlight(normal, to_eye, key, facing_key, roughness)
     albedo = scale_by(color, WHITEST)
-    metal, bare = scale_by(albedo, metallic), BARE_REFLECTANCE * (ONE - metallic)
+    metal = scale_by(albedo, metallic)
+    bare = BARE_REFLECTANCE * (ONE - metallic)
     return (
         (albedo[0] - METAL_LOSS * metal[0]) * diffuse + (metal[0] + bare) * mirrored + glow[0],
         (albedo[1] - METAL_LOSS * metal[1]) * diffuse + (metal[1] + bare) * mirrored + glow[1],
@@ -199,10 +202,12 @@ def _row(block: Pointer, row: int, lane: int) -> Vector:
 @kernel
 def light_fragments(scene: ScenePointers) -> None:
     """Replace the colours of a block by light."""
-    block, eye = scene.block, load_vector(scene.lights, _EYE)
+    block = scene.block
+    eye = load_vector(scene.lights, _EYE)
     lamps = load_vector(scene.lights, _KEY_LAMP), load_vector(scene.lights, _FILL_LAMP)
     for lane in range(LANES):
-        color, unlit = _row(block, COLOR, lane), block[UNLIT + lane] > ZERO
+        color = _row(block, COLOR, lane)
+        unlit = block[UNLIT + lane] > ZERO
         to_eye = unit_vector(subtract(eye, _row(block, POINT, lane)))
         normal = normal_seen_from(to_eye, _row(block, NORMAL, lane), _row(block, FLAT, lane))
         metallic, roughness = block[METALLIC + lane], block[ROUGHNESS + lane]

@@ -31,7 +31,8 @@ def list_quad(
     scene: ScenePointers, listed: FragmentPointers, quad: int, count: int, row: int, column: int
 ) -> int:
     """List the fragments of the four samples in `scene.four`; gives how many are listed now."""
-    four, owners = scene.four, 4 * quad
+    four = scene.four
+    owners = 4 * quad
     face = four[0] & FACE_MASK
     if face == four[1] & FACE_MASK and face == four[2] & FACE_MASK and face == four[3] & FACE_MASK:
         for corner in range(4):
@@ -69,7 +70,9 @@ def _alike(scene: ScenePointers, first: int, second: int) -> bool:
     a, b = (first & FACE_MASK) - 1, (second & FACE_MASK) - 1
     if scene.material_of[a] != scene.material_of[b] or abs((first >> 32) - (second >> 32)) >= MERGE_DEPTH:
         return False
-    uv, first_uv, second_uv = scene.uv, 2 * scene.faces[3 * a], 2 * scene.faces[3 * b]
+    uv = scene.uv
+    first_uv = 2 * scene.faces[3 * a]
+    second_uv = 2 * scene.faces[3 * b]
     if abs(uv[first_uv] - uv[second_uv]) >= MERGE_UV or abs(uv[first_uv + 1] - uv[second_uv + 1]) >= MERGE_UV:
         return False
     normals, a, b = scene.normals, 9 * a, 9 * b
@@ -125,7 +128,8 @@ def fill_pixel(
         if background == WHITE:
             light += rest
         if glass:
-            values, first = scene.glass, 4 + channel
+            values = scene.glass
+            first = 4 + channel
             light += (values[first] + values[first + 3] + values[first + 6] + values[first + 9]) * _QUARTER
         if background == TRANSPARENT:
             light /= max(covered, _LEAST)
@@ -138,7 +142,8 @@ def fill_pixel(
 @kernel
 def _lay_over(scene: ScenePointers, corner: int, colors: Pointer, color: int) -> None:
     """One more layer behind those before."""
-    through, opacity = scene.glass[corner], min(max(colors[color + 3], _ZERO), _ONE)
+    through = scene.glass[corner]
+    opacity = min(max(colors[color + 3], _ZERO), _ONE)
     for channel in range(3):
         scene.glass[4 + 3 * corner + channel] += colors[color + channel] * through * opacity
     scene.glass[corner] = through * (_ONE - opacity)
@@ -149,9 +154,14 @@ def _solid(
     scene: ScenePointers, listed: FragmentPointers, quad: int
 ) -> tuple[tuple[float, float, float], Single]:
     """The light of solid faces in a pixel, and the share that they leave free."""
-    red, green, blue, owners, colors = 0.0, 0.0, 0.0, listed.owners, listed.colors
+    red = 0.0
+    green = 0.0
+    blue = 0.0
+    owners = listed.owners
+    colors = listed.colors
     for corner in range(4):
-        owner, earlier = owners[quad + corner], False
+        owner = owners[quad + corner]
+        earlier = False
         for other in range(corner):
             earlier = earlier or owners[quad + other] == owner
         if owner >= 0 and not earlier:
@@ -175,7 +185,10 @@ def _weight(scene: ScenePointers, owners: Pointer, quad: int, owner: int) -> Sin
 @kernel
 def count_layers(scene: ScenePointers, starts: Pointer) -> tuple[int, int]:
     """Fill in `starts`; gives how many fragments there are, in all and in the fullest row of pixels."""
-    samples, total, most, side = scene.side * scene.side, 0, 0, scene.side
+    samples = scene.side * scene.side
+    total = 0
+    most = 0
+    side = scene.side
     for sample in range(samples + 1):
         starts[sample] = 0
     _scatter(scene, starts, starts, False)
@@ -189,7 +202,8 @@ def count_layers(scene: ScenePointers, starts: Pointer) -> tuple[int, int]:
 @kernel
 def fill_layers(scene: ScenePointers, listed: FragmentPointers) -> None:
     """Put every fragment in its place."""
-    starts, samples = listed.starts, scene.side * scene.side
+    starts = listed.starts
+    samples = scene.side * scene.side
     _scatter(scene, starts, listed.layers, True)
     for sample in range(samples, 0, -1):  # filling moved each start to its end
         starts[sample] = starts[sample - 1]
@@ -223,7 +237,8 @@ def _sort_falling(values: Pointer, first: int, last: int) -> None:
         gap = 3 * gap + 1
     while gap > 0:
         for end in range(first + gap, last):
-            value, place = values[end], end
+            value = values[end]
+            place = end
             while place >= first + gap and values[place - gap] < value:
                 values[place] = values[place - gap]
                 place -= gap

@@ -60,7 +60,8 @@ def compile_entries() -> tuple[SeeKernel, PaintKernel]:
     ) -> None:
         """Write the bytes of the picture; `behind` is the number of its background."""
         if version >= 0:
-            listed, target = packed.fragment_pointers(room), byte_pointer(picture)
+            listed = packed.fragment_pointers(room)
+            target = byte_pointer(picture)
             _paint(packed.scene_pointers(at, numbers), listed, target, glass, behind)
 
     return see, paint
@@ -69,7 +70,9 @@ def compile_entries() -> tuple[SeeKernel, PaintKernel]:
 @kernel
 def _look_from(scene: ScenePointers) -> None:
     """Project the vertices, and forget the faces of the last view."""
-    camera, middle, zoom = scene.camera, scene.side / 2, scene.camera[12]
+    camera = scene.camera
+    middle = scene.side / 2
+    zoom = scene.camera[12]
     for vertex in range(0, 3 * scene.vertex_count, 3):
         x = scene.vertices[vertex] - camera[0]
         y = scene.vertices[vertex + 1] - camera[1]
@@ -87,7 +90,8 @@ def _look_from(scene: ScenePointers) -> None:
 @kernel
 def _draw_solid(scene: ScenePointers) -> bool:
     """Let the solid faces compete for the samples; False if that takes too long."""
-    keys, fragments = scene.keys, 0
+    keys = scene.keys
+    fragments = 0
     for sample in range(scene.side * scene.side):
         keys[sample] = 0
     for face in range(scene.face_count):
@@ -135,7 +139,8 @@ def _paint(
     scene: ScenePointers, listed: FragmentPointers, picture: Pointer, glass: bool, background: int
 ) -> None:
     """Row by row: list what lies in the pixels, shade it, add it up."""
-    size, channels = scene.side // 2, 4 if background == TRANSPARENT else 3
+    size = scene.side // 2
+    channels = 4 if background == TRANSPARENT else 3
     if glass:
         fill_layers(scene, listed)
     for row in range(size):
@@ -148,7 +153,9 @@ def _paint(
 @kernel
 def _list_row(scene: ScenePointers, listed: FragmentPointers, row: int, glass: bool) -> int:
     """List the fragments of a row of pixels; gives how many there are."""
-    quad, count, keys = 0, 0, scene.keys
+    quad = 0
+    count = 0
+    keys = scene.keys
     for column in range(0, scene.side, 2):
         upper = row * scene.side + column
         lower, layers = upper + scene.side, 0
@@ -207,7 +214,8 @@ class _ViewPainter:
 
     def draw(self, number: int, background: Background, picture: UInt8[np.ndarray, "h w c"]) -> None:
         """Fill in the view of one camera."""
-        pose, half_field = self._rig.poses[number], np.radians(self._rig.fov_degrees / 2)
+        pose = self._rig.poses[number]
+        half_field = np.radians(self._rig.fov_degrees / 2)
         zoom = self._size * SAMPLES_PER_SIDE / 2 / np.tan(half_field)  # samples for a unit at distance 1
         self._scratch.camera[:] = [*pose[:3, 3], *pose[:3, :3].ravel(), zoom]
         self._scratch.lights[:] = self._lights[number]

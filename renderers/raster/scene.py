@@ -106,7 +106,8 @@ def material_arrays(model: MeshModel, textures: list[Texture], opacities: list[i
     maps, moves = np.zeros((len(textures), MAP_WIDTH), np.int64), np.zeros((len(textures), 8), np.float32)
     levels = np.zeros((len(textures), MOST_LEVELS, 3), np.int64)
     for place, texture in enumerate(textures):
-        texels, wraps = texture.texels, map(WRAPS.index, texture.wrap)
+        texels = texture.texels
+        wraps = map(WRAPS.index, texture.wrap)
         assert texels.flags.c_contiguous
         assert texels.shape[1] in (3, 4)
         flags = texture.transform is not None, texture.magnify == "nearest", texture.uv_set

@@ -72,7 +72,8 @@ def _texel(scene: ScenePointers, slot: int, texture: int, weights: Vector) -> Co
 @inline_kernel
 def color_at(scene: ScenePointers, slot: int, weights: Vector) -> Color:
     """Albedo and alpha."""
-    base, first = scene.materials, _material(scene, slot) * packed.MATERIAL_WIDTH
+    base = scene.materials
+    first = _material(scene, slot) * packed.MATERIAL_WIDTH
     texture = _texture(scene, slot, _BASE)
     color = base[first], base[first + 1], base[first + 2], base[first + 3]
     if scene.colored:
@@ -102,7 +103,8 @@ def _leaning(scene: ScenePointers, slot: int, weights: Vector) -> Vector:
 @kernel
 def _bumped(scene: ScenePointers, slot: int, normal: Vector, texel: Vector) -> Vector:
     """The direction of a normal leant over by a normal map."""
-    values, a = scene.values, slot * packed.SLOT_VALUES
+    values = scene.values
+    a = slot * packed.SLOT_VALUES
     b, c = a + faces.CORNER_WIDTH, a + 2 * faces.CORNER_WIDTH
     here = light.load_vector(values, a)
     first = light.subtract(light.load_vector(values, b), here)
@@ -117,9 +119,12 @@ def _bumped(scene: ScenePointers, slot: int, normal: Vector, texel: Vector) -> V
 @inline_kernel
 def _finish(scene: ScenePointers, slot: int, weights: Vector) -> tuple[Vector, Single, Single, Single]:
     """Glow, metallic, roughness and occlusion."""
-    values, first = scene.materials, _material(scene, slot) * packed.MATERIAL_WIDTH
+    values = scene.materials
+    first = _material(scene, slot) * packed.MATERIAL_WIDTH
     glow = values[first + 4], values[first + 5], values[first + 6]
-    metallic, roughness, occlusion = values[first + 7], values[first + 8], light.ONE
+    metallic = values[first + 7]
+    roughness = values[first + 8]
+    occlusion = light.ONE
     texture = _texture(scene, slot, _METAL_ROUGH)
     if texture >= 0:
         _, green, blue, _ = _texel(scene, slot, texture, weights)

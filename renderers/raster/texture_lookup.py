@@ -17,7 +17,10 @@ Color: TypeAlias = tuple[Single, Single, Single, Single]
 @kernel
 def sample_texture(scene: ScenePointers, number: int, u: Single, v: Single, density: Single) -> Color:
     """A texture's value at u, v: bilinear inside the nearest mip level; without alpha, 1."""
-    maps, moves, first, move = scene.maps, scene.moves, number * packed.MAP_WIDTH, number * 8
+    maps = scene.maps
+    moves = scene.moves
+    first = number * packed.MAP_WIDTH
+    move = number * 8
     if maps[first + packed.TRANSFORMED]:
         density = density + moves[move + 6]
         u, v = (
@@ -32,7 +35,8 @@ def sample_texture(scene: ScenePointers, number: int, u: Single, v: Single, dens
     top, bottom, down = neighbours(v, height, maps[first + packed.WRAP_V])
     if maps[first + packed.NEAREST] and fineness < 0:
         across, down = np.rint(across), np.rint(down)
-    texels, channels = float_pointer(maps[first]), maps[first + packed.CHANNELS]
+    texels = float_pointer(maps[first])
+    channels = maps[first + packed.CHANNELS]
     above, below, left, right = start + top * width, start + bottom * width, left * channels, right * channels
     a, b = above * channels + left, above * channels + right
     c, d = below * channels + left, below * channels + right

@@ -49,7 +49,8 @@ def make_text2shape(args: argparse.Namespace) -> None:
 
 
 def make_webdataset(args: argparse.Namespace) -> None:
-    shares, target = parse_shares(args.shares), args.unpack or args.out.with_suffix("")
+    shares = parse_shares(args.shares)
+    target = args.unpack or args.out.with_suffix("")
     if args.in_place:
         dataset = webdataset.index_shards(args.shards, shares)
     else:

@@ -97,7 +97,8 @@ def spun_points(groups: ItemPoints, directions: int, most: float, rng: np.random
     turned = np.array(groups)
     if most:
         angles = np.deg2rad(rng.uniform(-most, most, len(groups))).astype(np.float32)
-        cos, sin = np.cos(angles)[:, None, None], np.sin(angles)[:, None, None]
+        cos = np.cos(angles)[:, None, None]
+        sin = np.sin(angles)[:, None, None]
         for first in range(0, 3 * directions, 3):
             x, z = groups[..., first], groups[..., first + 2]
             turned[..., first], turned[..., first + 2] = cos * x + sin * z, cos * z - sin * x

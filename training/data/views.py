@@ -73,7 +73,8 @@ def load_views(entries: Entries, views: ViewSpec, image: ImageSpec, cache: Path)
 
 def _without_empty(entries: Entries) -> tuple[list[ManifestEntry], dict[str, str]]:
     shown = [entry for entry in entries if entry.mesh is not None or entry.images]
-    seen, nothing = {entry.id for entry in shown}, "has neither a mesh nor a picture to look at"
+    seen = {entry.id for entry in shown}
+    nothing = "has neither a mesh nor a picture to look at"
     return shown, {one.id: f"item {one.id} {nothing}" for one in entries if one.id not in seen}
 
 

@@ -140,7 +140,8 @@ def choose_dim(captions: Captions, dims: Sequence[int] = DIMS) -> tuple[int, Hel
 def measure_recall(table: WordTable, captions: Captions) -> HeldOutRecall:
     """Each caption asks, the others of its item are known, and so are all captions of the other items."""
     texts, owners = zip(*((text, place) for place, item in enumerate(captions) for text in item), strict=True)
-    places, tokenizer = np.array(owners), table.tokenizer()
+    places = np.array(owners)
+    tokenizer = table.tokenizer()
     encodings = tokenizer.encode_batch_fast([clean(text, "none") for text in texts])
     vectors = np.array([table.vectors[encoding.ids].sum(axis=0) for encoding in encodings])
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
@@ -166,9 +167,12 @@ def split_words(text: str) -> list[str]:
 def _moments(items: Words, pivots: int) -> tuple[Matrix, Matrix]:
     """How the words of captions vary, and how those of two captions of one item vary together."""
     own, together = np.zeros((pivots, pivots)), np.zeros((pivots, pivots))
-    mean, captions = np.zeros(pivots), sum(map(len, items))
+    mean = np.zeros(pivots)
+    captions = sum(map(len, items))
     for bags in _blocks(items, pivots):
-        flat, sums, count = bags.reshape(-1, pivots), bags.sum(axis=1), bags.shape[1]
+        flat = bags.reshape(-1, pivots)
+        sums = bags.sum(axis=1)
+        count = bags.shape[1]
         each = flat.T @ flat  # whole numbers, which float32 holds
         mean += flat.sum(axis=0)
         own += each
@@ -226,7 +230,8 @@ def _other_captions(items: Words, table: Matrix) -> Iterator[Numbers]:
 
 def _endings(words: Sequence[str]) -> list[str]:
     """Endings that turn several known words into other known words; the most frequent first."""
-    known, counts = {*words}, Counter[str]()
+    known = {*words}
+    counts = Counter[str]()
     for word in words:
         for length in range(1, min(LONGEST_ENDING, len(word) - SHORTEST_STEM) + 1):
             counts[word[-length:]] += word[:-length] in known

@@ -33,7 +33,8 @@ def classify(
     prompts: Sequence[str] = PROMPTS,
 ) -> dict[str, Any]:
     """Accuracy over items by their mean feature, and over classes, each counting once."""
-    classes, pooled = sorted(set(labels)), items.pooled()
+    classes = sorted(set(labels))
+    pooled = items.pooled()
     right = np.array([classes.index(labels[owner]) for owner in pooled.owners])
     scores = class_scores(encoder, geometry, pooled.features, classes, prompts)
     counts = {

@@ -89,7 +89,8 @@ def _measure_encoder(
 ) -> Measurement:
     with needs_extra("train"):  # for checkpoints
         subject = open_evaluated(Path(args.encoder))
-    encoder, equal_texts = subject.encoder, protocol.equal_texts
+    encoder = subject.encoder
+    equal_texts = protocol.equal_texts
     test = encode_test_set(subject, entries, args.cache)
     possible = set(directions.available_directions(test.observed))
 

@@ -57,7 +57,8 @@ def hits_figure(
         best = np.argsort(-scores[row], kind="stable")[:BEST]
         cells = [f"<td>“{escape(texts[place])}”</td>"]
         for item in best:
-            view, name = views[item, by_view[row, item].argmax()], test.entries[columns.owners[item]].id
+            view = views[item, by_view[row, item].argmax()]
+            name = test.entries[columns.owners[item]].id
             cells.append(_cell(view, name, bool(marked[row, item]), float(scores[row, item])))
         rows.append(f"<tr>{''.join(cells)}</tr>")
     return ReportFigure(f'<table class="grid">{"".join(rows)}</table>', HITS_CAPTION)
@@ -80,7 +81,8 @@ def _why(encoder: Encoder, test: TestSet, views: np.ndarray) -> ReportFigure:
 
 def _rootward(encoder: Encoder, test: TestSet, views: np.ndarray) -> ReportFigure:
     """Strips of a few shapes, by the mean of their views."""
-    pool, shapes = caption_pool(encoder, encoder.bundle.pool()), test.observed.shape.pooled()
+    pool = caption_pool(encoder, encoder.bundle.pool())
+    shapes = test.observed.shape.pooled()
     strips = []
     for place in _spread(len(shapes), EXPLAINED):
         (path,) = traverse(encoder, shapes.features[place], pool)

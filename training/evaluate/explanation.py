@@ -40,7 +40,8 @@ def explain_pair(
         check_method(method)
         if token is not None:
             said, seen = (isolate_part(one, token, encoder.bundle.geometry.tokens) for one in (said, seen))
-        heat, words = occlude_picture(encoder, picture, said), occlude_text(encoder, text, seen)
+        heat = occlude_picture(encoder, picture, said)
+        words = occlude_text(encoder, text, seen)
         return ExplainedPair(picture, heat, words)
     with needs_extra("train"):
         from training.evaluate.grad_cam import GradientExplainer

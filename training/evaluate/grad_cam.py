@@ -36,7 +36,8 @@ class GradientExplainer:
         self.method: ExplanationMethod = method or ("points" if cloud else "grad-cam")
         if self.method == "occlusion" or (self.method == "points" and not cloud):
             raise ExplanationError(f"a checkpoint of these towers is not explained by {method}; try grad-cam")
-        self.model, self.tokenizer = model, encoder.tokenizer
+        self.model = model
+        self.tokenizer = encoder.tokenizer
 
     @property
     def tokens(self) -> int:
@@ -45,7 +46,8 @@ class GradientExplainer:
 
     def picture(self, square: Pixels, other: Vector) -> HeatMap:
         """The shares of a picture's patches."""
-        tower, seen = self.model.image, torch.from_numpy(square[None].copy())
+        tower = self.model.image
+        seen = torch.from_numpy(square[None].copy())
         if not isinstance(tower, PatchTower):
             raise ExplanationError("these towers have no patches; export a bundle, and explain that")
         count = len(tower.positions)
@@ -56,7 +58,8 @@ class GradientExplainer:
 
     def text(self, text: str, other: Vector) -> WordShares:
         """The shares of a text's words."""
-        tower, words = self.model.text, self.tokenizer.words(text)
+        tower = self.model.text
+        words = self.tokenizer.words(text)
         if not isinstance(tower, Tower):
             raise ExplanationError("these towers are those of a bundle: explain that")
         first = tower.count - 1 if isinstance(tower, BertTower) and self.method == "grad-cam" else 0
@@ -106,5 +109,6 @@ def grad_cam(
         hook.remove()
     score = vector @ other if geometry.metric == "ip" else -(vector - other).square().sum()
     (gradient,) = torch.autograd.grad(score, held[0])
-    seen, slope = held[0].detach()[0, [*places]], gradient[0, [*places]]
+    seen = held[0].detach()[0, [*places]]
+    slope = gradient[0, [*places]]
     return relu((seen * (slope if bag else slope.mean(0))).sum(1))

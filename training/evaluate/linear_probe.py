@@ -53,7 +53,8 @@ def features_before_projection(encoder: TorchEncoder, batch: PixelBatch) -> Feat
 
 def _best(share: Callable[[int], float], count: int) -> int:
     """The best place, searched with decreasing steps."""
-    shares, step = {place: share(place) for place in range(0, count, STRIDE)}, STRIDE
+    shares = {place: share(place) for place in range(0, count, STRIDE)}
+    step = STRIDE
     while True:
         best = max(shares, key=lambda place: (shares[place], -place))
         if step == 1:
@@ -67,8 +68,10 @@ def _fitted(
     labelled: Labelled, classes: int, strength: float, balanced: bool
 ) -> tuple[Float[Tensor, "c n"], Float[Tensor, " c"], Tensor, Tensor]:
     """For standardised features: weights and biases that make Σ losses + ‖weights‖² / 2C least."""
-    x, y = torch.from_numpy(labelled[0]).double(), torch.from_numpy(np.asarray(labelled[1], np.int64))
-    middle, spread = x.mean(0), x.std(0, correction=0).clamp(min=1e-6)
+    x = torch.from_numpy(labelled[0]).double()
+    y = torch.from_numpy(np.asarray(labelled[1], np.int64))
+    middle = x.mean(0)
+    spread = x.std(0, correction=0).clamp(min=1e-6)
     x = (x - middle) / spread
     counts = torch.bincount(y, minlength=classes).clamp(min=1)
     worth = len(y) / (classes * counts.double()) if balanced else None

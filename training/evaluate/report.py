@@ -71,7 +71,8 @@ def report_html(title: str, sections: Sequence[ReportSection]) -> str:
         f"<section><h2>{escape(section.title)}</h2>{''.join(map(_part, section.parts))}</section>"
         for section in sections
     )
-    style, name = STYLESHEET.read_text(encoding="utf-8"), escape(title)
+    style = STYLESHEET.read_text(encoding="utf-8")
+    name = escape(title)
     return PAGE_TEMPLATE.format(title=name, style=style, body=body)
 
 
@@ -124,7 +125,8 @@ def _rows(measured: Measured) -> list[tuple[str, str, Measured]]:
 
 
 def _retrieval(measured: Measured) -> ReportSection:
-    rows, lines = [], {}
+    rows = []
+    lines = {}
     for name, pool, one in _rows(measured):
         rows.append([_title(name), pool, *(_shown(one[key]) for key in RETRIEVAL_KEYS)])
         if pool in ("mean", "each"):

@@ -65,7 +65,8 @@ def direction(
 ) -> RetrievalDirection | None:
     observed = features_unknown(entries)
     side, target = DIRECTIONS[name]
-    queries, columns = getattr(observed, side), getattr(observed, target).first()
+    queries = getattr(observed, side)
+    columns = getattr(observed, target).first()
     if not len(queries) or not len(columns):
         return None
     relevant = relevant_columns(observed, queries, columns, equal_texts)

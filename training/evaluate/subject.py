@@ -52,7 +52,8 @@ def open_evaluated(path: Path) -> EvaluatedEncoder:
     recipe = trained.recipe
     encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
     about = {"checkpoint": path.name, "sha256": file_hash(path), "recipe": recipe.name}
-    image, views = towers.image_spec(recipe.image), prepare.view_spec(recipe)
+    image = towers.image_spec(recipe.image)
+    views = prepare.view_spec(recipe)
     points = prepare.points_of(recipe)
     return EvaluatedEncoder(encoder, image, views, trained.model.geometry.name, about, points)
 

@@ -94,7 +94,8 @@ def _traverse_one(args: argparse.Namespace, encoder: Encoder, pool: CaptionPool,
     else:
         images = () if args.image is None else (args.image,)
         views = np.array(_load_views(args, encoder, [ManifestEntry("it", images=images, mesh=args.mesh)])[0])
-        feature, picture = pool_mean(encoder.pixels(views)), Image.fromarray(views[0])
+        feature = pool_mean(encoder.pixels(views))
+        picture = Image.fromarray(views[0])
     paths = traverse(encoder, feature, pool, args.steps, widths)
     title = args.text or str(args.image or args.mesh)
     for path in paths:

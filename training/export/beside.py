@@ -69,7 +69,8 @@ def add_trained_points(
     It is refused if shapes are found less with points than by their views, unless it is forced.
     """
 
-    tower, spec = trained.model.points, points_of(trained.recipe)
+    tower = trained.model.points
+    spec = points_of(trained.recipe)
     if tower is None or spec is None or groups is None:
         raise BundleError("this recipe trains no point tower that could be added to a bundle")
 

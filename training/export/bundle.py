@@ -92,7 +92,8 @@ def export_bundle(
 
 
 def _draft(checkpoint: Checkpoint, folder: Path, provenance: Mapping[str, object]) -> Bundle:
-    recipe, geometry = checkpoint.recipe, checkpoint.model.geometry
+    recipe = checkpoint.recipe
+    geometry = checkpoint.model.geometry
     signs = geometry.query_signs
     return Bundle(
         folder=folder,

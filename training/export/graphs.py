@@ -72,7 +72,8 @@ def write_geometry(geometry: Geometry, folder: Path) -> None:
     """`geometry.onnx`, and `rescore.onnx` and `entail.onnx` where it has them; stale ones are removed."""
     for name in OPTIONAL:
         (folder / name).unlink(missing_ok=True)
-    some, more = {0: _dim("some", 2**20)}, _dim("more", 2**20)
+    some = {0: _dim("some", 2**20)}
+    more = _dim("more", 2**20)
     n, d = geometry.feature_dim, geometry.dim
     features = {"features": torch.ones(2, n)}
     write_graph(geometry, "index_vectors", features, [some], folder / "geometry.onnx")

@@ -87,7 +87,8 @@ def _write_bundle(
     args: argparse.Namespace, current: Bundle, lesson: FeedbackLesson, outcome: ImprovementOutcome
 ) -> Bundle:
     """The new bundle, measured and calibrated on the items of the old one."""
-    trained, items = outcome.trained, lesson.reference
+    trained = outcome.trained
+    items = lesson.reference
     rival = RivalEncoder(current.name, current.bundle_id, {})
     kept_apart = sum(map(len, lesson.held_out))
     provenance = {
@@ -98,7 +99,8 @@ def _write_bundle(
         "against": comparison.describe_comparison(outcome.rest, rival, forced=False),
         "feedback": {"kept_apart": kept_apart, "recalls": comparison.recalls(outcome.gain)},
     }
-    views, captions = prepare.views(trained.recipe, items, args.cache), [entry.texts for entry in items]
+    views = prepare.views(trained.recipe, items, args.cache)
+    captions = [entry.texts for entry in items]
     groups = prepare.points(trained.recipe, items, args.cache)
     bundle = export_bundle(trained, np.asarray(views), captions, args.to, provenance, groups=groups)
     if current.reader_folder is not None:

@@ -59,7 +59,8 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
     if args.against is not None:
         comparison.refuse_few(len(items), args.difference, args.force)
     rival = None if args.against is None else _load_rival(args.against, items, args.cache)
-    views, captions = prepare.views(recipe, items, args.cache), [entry.texts for entry in items]
+    views = prepare.views(recipe, items, args.cache)
+    captions = [entry.texts for entry in items]
     groups = prepare.points(recipe, items, args.cache)
     if beside is not None:
         provenance["recipe"] = recipe.model_dump(mode="json")

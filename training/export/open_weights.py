@@ -46,7 +46,8 @@ def _parts(source: str) -> tuple[str, str]:
 
 def _recipe(model: str, weights: str, tokenizer: Path | None, data: DataSection) -> Recipe:
     config = catalogue().config(model)
-    size, name = config["vision_cfg"]["image_size"], Path(model.rpartition(":")[2]).name
+    size = config["vision_cfg"]["image_size"]
+    name = Path(model.rpartition(":")[2]).name
     definition = tokenizer or _beside(model)
     learned = catalogue().load(model, weights, 0).logit_scale
     scale = torch.as_tensor(learned).exp().item()

@@ -42,7 +42,8 @@ SPACES: Mapping[int, ClipSpace] = {
 
 def add_published_points(source: str, beside: Path, folder: Path, force: bool = False) -> Bundle:
     """A copy of a bundle with the point encoder of a file; the bundle itself and its collections stay."""
-    original, path = bundles.load(beside), Path(source.removeprefix(SCHEME))
+    original = bundles.load(beside)
+    path = Path(source.removeprefix(SCHEME))
     section = PointBertSection(clip=_space_of(original, force).clip, pretrained=str(path))
     dim = original.geometry.feature_dim
     tower = point_tower(section, FeatureSpace(build("clip", dim), dim), pretrained=True).eval()

@@ -38,7 +38,8 @@ def build(name: str, dim: int, **params: float | int) -> Geometry:
     if name not in GEOMETRIES:
         raise MultifoldError(f"no geometry {name!r}; there are: {', '.join(GEOMETRIES)}")
     make: Any = GEOMETRIES[name]
-    own, shared = _own(make), {field.name: field.type for field in fields(Scale)}
+    own = _own(make)
+    shared = {field.name: field.type for field in fields(Scale)}
     for key in params:
         if key not in {**own, **shared}:
             known = ", ".join([*own, *shared])

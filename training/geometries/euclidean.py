@@ -43,7 +43,9 @@ class Euclidean(EntailmentGeometry, Geometry):
     ) -> Float[Tensor, "p s"]:
         with without_autocast(general):
             x, y = self.index_vectors(general), self.index_vectors(specific)
-            a, b, cosine = lengths(x)[:, None], lengths(y), cosines(x, y)
+            a = lengths(x)[:, None]
+            b = lengths(y)
+            cosine = cosines(x, y)
             distance = square_root((a - b).square() + 2 * a * b * (1 - cosine))
             return arccos((b * cosine - a) / distance) - aperture(k / a.clamp(min=TINY))
 

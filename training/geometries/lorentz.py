@@ -68,7 +68,8 @@ class Lorentz(EntailmentGeometry, Geometry):
         return torch.tensor([1.0] * self.feature_dim + [-1.0])
 
     def index_vectors(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b d"]:
-        u, c = precise(features), self.curvature
+        u = precise(features)
+        c = self.curvature
         radius = (c.sqrt() * lengths(u)).clamp(min=TINY)
         space = u * (radius.clamp(max=FARTHEST).sinh() / radius)[:, None]
         return torch.cat([space, (1 / c + space.square().sum(1, keepdim=True)).sqrt()], dim=1)
@@ -81,7 +82,8 @@ class Lorentz(EntailmentGeometry, Geometry):
     ) -> Float[Tensor, "p s"]:
         with without_autocast(general):
             u, v = precise(general), precise(specific)
-            a, b = self._radii(u)[:, None], self._radii(v)
+            a = self._radii(u)[:, None]
+            b = self._radii(v)
             apart = 1 - cosines(u, v)
             half = ((a - b) / 2).sinh().square() + a.sinh() * b.sinh() * apart / 2
             cosine = ((b - a).sinh() - b.sinh() * a.cosh() * apart) / (2 * square_root(half * (1 + half)))
@@ -104,8 +106,11 @@ class Lorentz(EntailmentGeometry, Geometry):
         self, query: Float[Tensor, "q d"], gallery: Float[Tensor, "g d"]
     ) -> Float[Tensor, "q g"]:
         """sinh²(√c·d/2) of every pair."""
-        x, y, c = query[:, :-1], gallery[:, :-1], self.curvature
-        x_length, y_length = lengths(x)[:, None], lengths(y)
+        x = query[:, :-1]
+        y = gallery[:, :-1]
+        c = self.curvature
+        x_length = lengths(x)[:, None]
+        y_length = lengths(y)
         apart = ((c.sqrt() * x_length).asinh() - (c.sqrt() * y_length).asinh()) / 2
         across = x_length * y_length - x @ y.T
         # Not a clamp: it has no gradient at 0, where every pair with the origin lies.

@@ -41,7 +41,8 @@ def weighted(rows: LossRows, times: Shaped[Tensor, "r n"], total: Int64[Tensor, 
 
 def draw(positives: Int64[Tensor, " r"], draws: Int64[Tensor, " r"]) -> Float[Tensor, "r n"]:
     """How often each positive of each row is drawn: a multinomial, as one binomial for each place."""
-    left, times = draws.float(), []
+    left = draws.float()
+    times = []
     for place in range(max(1, int(positives.max()))):
         chance = 1 / (positives - place).clamp(min=1)
         times.append(torch.binomial(torch.where(positives > place, left, 0), chance))

@@ -324,7 +324,8 @@ class Recipe(RecipeSection):
 
     @model_validator(mode="after")
     def _check_shift(self) -> "Recipe":
-        shift, size = self.train.shift, getattr(self.image, "size", None)
+        shift = self.train.shift
+        size = getattr(self.image, "size", None)
         if size is not None and shift >= size:
             raise ValueError(f"train.shift = {shift} moves views of {size} out of sight")
         return self

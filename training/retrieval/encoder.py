@@ -20,7 +20,8 @@ class TorchEncoder:
     """Runs the towers in torch, without gradient."""
 
     def __init__(self, model: TwoTowerModel, tokenizer: Tokenizer) -> None:
-        self.model, self.tokenizer = model.eval(), tokenizer
+        self.model = model.eval()
+        self.tokenizer = tokenizer
 
     @property
     def metric(self) -> Metric:

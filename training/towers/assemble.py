@@ -40,7 +40,8 @@ def head(section: TowerSection, width: int, space: FeatureSpace, own: nn.Module 
 
 
 def _projection(section: TowerSection, width: int, space: FeatureSpace, own: nn.Module | None) -> nn.Module:
-    geometry, tokens = space.geometry, section.tokens
+    geometry = space.geometry
+    tokens = section.tokens
     if isinstance(geometry, LinearCloud) != (tokens == "all"):
         raise TowerError("tokens = 'all' and geometries of clouds need each other: cloud_linear, …; set both")
     if isinstance(geometry, LinearCloud):
@@ -60,7 +61,9 @@ def text_tower(
 ) -> TextTower:
     """A tower over tokens; the treatment of pads is decided here."""
     context, width = parts.positions.shape
-    readout, tail, tokens = _readout(section, parts), None, section.tokens
+    readout = _readout(section, parts)
+    tail = None
+    tokens = section.tokens
     if isinstance(tokens, int):
         places = torch.cat([parts.positions, normal(tokens, width, std=PLACE)])
         parts, tail = replace(parts, positions=places), normal(tokens, width, std=WORD)

@@ -31,7 +31,8 @@ class BundleTower(nn.Module):
     def __init__(self, bundle: str, side: Literal["image", "text"]) -> None:
         super().__init__()
         encoder = opened(bundle)
-        self.bundle, self.vector_id = bundle, encoder.vector_id
+        self.bundle = bundle
+        self.vector_id = encoder.vector_id
         self.encode = encoder.pixels if side == "image" else encoder.tokens
 
     def forward(self, observed: Tensor) -> Float[Tensor, "b n"]:
@@ -66,7 +67,8 @@ def bundle_of(recipe: Recipe) -> str | None:
 
 def bundle_geometry(recipe: Recipe, bundle: str) -> Geometry:
     """The recipe's geometry, with the numbers that the bundle states; it must make the bundle's vectors."""
-    encoder, section = opened(bundle), recipe.geometry
+    encoder = opened(bundle)
+    section = recipe.geometry
     stated = encoder.bundle.geometry
     params = {**stated.params, **section.params} if section.name == stated.name else section.params
     geometry = build(section.name, section.dim, **params)

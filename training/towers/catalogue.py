@@ -44,7 +44,8 @@ def config(model: str) -> Config:
 
 def load(model: str, pretrained: str | None, dim: int) -> nn.Module:
     """A model with its two towers, `visual` and `text`; a random one makes features of length `dim`."""
-    wanted, weights = config(model), None if pretrained is None else find_weights(model, pretrained)
+    wanted = config(model)
+    weights = None if pretrained is None else find_weights(model, pretrained)
     wanted.pop("custom_text", None)
     if weights is None and wanted["vision_cfg"].get("timm_proj") != "none":
         wanted["embed_dim"] = dim

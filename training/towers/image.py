@@ -54,7 +54,8 @@ class PatchTower(ImageTower):
         self.stem, self.before = parts.stem, parts.before
         self.classes = None if parts.classes is None else nn.Parameter(parts.classes.detach())
         self.positions = nn.Parameter(parts.positions.detach(), parts.positions.requires_grad)
-        self.blocks, self.norm = parts.blocks, parts.norm if section.final_norm else nn.Identity()
+        self.blocks = parts.blocks
+        self.norm = parts.norm if section.final_norm else nn.Identity()
         self.project, self.scale = head
 
     def tokens(self, observed: Pixels) -> tuple[Float[Tensor, "b t c"], Bool[Tensor, "b t"]]:

@@ -64,7 +64,8 @@ def build_model(recipe: Recipe, vocabulary: int, pretrained: bool = True) -> Two
 
 def _geometry(recipe: Recipe) -> Geometry:
     """The recipe's geometry, or its bundle's; nested, it learns how vectors are turned that can be cut."""
-    section, bundle = recipe.geometry, bundle_of(recipe)
+    section = recipe.geometry
+    bundle = bundle_of(recipe)
     if bundle is not None:
         if recipe.loss.nested:
             raise TowerError(f"the vectors of {bundle} stay what they are: leave nested out of [loss]")

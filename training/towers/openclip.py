@@ -33,7 +33,8 @@ class OpenClipImage(ImageKind[OpenClipImageSection]):
         spec = self.spec(section)
         if is_plain(network):
             classes = section.tokens if isinstance(section.tokens, int) else 1
-            parts, own = image_parts(network, classes), projection(network.proj)
+            parts = image_parts(network, classes)
+            own = projection(network.proj)
             project = head(section, parts.positions.shape[1], context.space, own)
             return set_learning(PatchTower(section, spec, parts, project), section)
         if section.trainable != "all":
@@ -54,7 +55,8 @@ class OpenClipText(TextKind[OpenClipTextSection]):
     def build(self, section: OpenClipTextSection, context: TowerContext) -> Tower:
         network: Any = context.fetch(*_source(section, context.space.dim)).text
         parts = text_parts(network)
-        length, known = len(parts.positions), parts.embed.num_embeddings
+        length = len(parts.positions)
+        known = parts.embed.num_embeddings
         if section.context != length:
             raise TowerError(f"{section.model} reads {length} tokens; set context = {length} in [text]")
         if context.vocabulary > known:
@@ -94,7 +96,8 @@ def is_plain(network: nn.Module) -> bool:
 
 def image_parts(network: Any, classes: int) -> ImageParts:  # noqa: ANN401 (open_clip is not typed)
     """A plain vision transformer taken apart; extra class tokens and their positions are fresh."""
-    positions, (width,) = network.positional_embedding, network.class_embedding.shape
+    positions = network.positional_embedding
+    (width,) = network.class_embedding.shape
     extra, places = (normal(classes - 1, width, std=width**-0.5) for _ in range(2))
     return ImageParts(
         stem=network.conv1,

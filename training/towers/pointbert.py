@@ -37,10 +37,12 @@ class PointBertTower(Tower):
         super().__init__()
         self.stem = nn.ModuleList(nn.Linear(*pair) for pair in pairwise(STEM))
         self.stem_norms = nn.ModuleList(nn.BatchNorm1d(width) for width in STEM[1:])
-        self.lift, self.before = nn.Linear(STEM[-1] + 3, WIDTH), nn.LayerNorm(WIDTH)
+        self.lift = nn.Linear(STEM[-1] + 3, WIDTH)
+        self.before = nn.LayerNorm(WIDTH)
         self.classes = nn.Parameter(normal(1, WIDTH, std=1.0))
         blocks = (TransformerBlock(WIDTH, HEADS, FACTOR, qkv_bias=False) for _ in range(DEPTH))
-        self.blocks, self.norm = BlockStack(blocks), nn.Identity()
+        self.blocks = BlockStack(blocks)
+        self.norm = nn.Identity()
         self.project, self.scale = head
         self.train()
 
@@ -129,7 +131,8 @@ def _shape(name: str, weight: Tensor) -> tuple[int, ...]:
 def load_published(tower: PointBertTower, path: Path, clip: str) -> None:
     """Fill the tower with the weights of a published file; nothing in the file is executed."""
     stored = {name: weight for name, weight in _read(path).items() if name.startswith(PREFIX)}
-    wanted, state = published_weights(tower, clip), tower.state_dict()
+    wanted = published_weights(tower, clip)
+    state = tower.state_dict()
     counters = {name for name in stored if name.endswith("num_batches_tracked")}
     named = {weight.name for weight in wanted.values()}
     if lacking := sorted(named - stored.keys()):

@@ -65,7 +65,8 @@ def attend(
 
 def image_parts(section: SmallImageSection, classes: int) -> ImageParts:
     """Strided convolutions halve the picture; a transformer mixes the grid, and class tokens if wanted."""
-    width, side = section.width, section.size // 2 ** (len(section.stem) + 1)
+    width = section.width
+    side = section.size // 2 ** (len(section.stem) + 1)
     return ImageParts(
         stem=nn.Sequential(*_stem((3, *section.stem, width))),
         classes=normal(classes, width, std=width**-0.5) if classes else None,

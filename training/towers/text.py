@@ -53,7 +53,8 @@ class TextTower(Tower):
 
     def tokens(self, observed: Int64[Tensor, "b s"]) -> tuple[Float[Tensor, "b t c"], Bool[Tensor, "b t"]]:
         ids = pad(observed, (0, self.appended)) if self.appended else observed
-        t, end = ids.shape[1], observed.argmax(1)
+        t = ids.shape[1]
+        end = observed.argmax(1)
         beyond = self.places[:t] - end[:, None]
         mask = None if self.causal_mask is None else self.causal_mask[:t, :t]
         x = self.embed_words(ids, beyond) + self.positions[:t]
@@ -99,7 +100,9 @@ class BagTower(Tower):
 
     def __init__(self, parts: TextParts, head: TowerHead) -> None:
         super().__init__()
-        self.embed, self.blocks, self.norm = parts.embed, BlockStack(), parts.norm
+        self.embed = parts.embed
+        self.blocks = BlockStack()
+        self.norm = parts.norm
         self.log_weight = nn.Parameter(torch.zeros(parts.embed.num_embeddings))
         self.project, self.scale = head
         self.register_buffer("places", torch.arange(len(parts.positions)), persistent=False)

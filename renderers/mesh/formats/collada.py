@@ -202,7 +202,8 @@ def _step_matrix(step: XmlElement) -> Matrix:
     if step.name == "scale":
         return placement_matrix(origin, rest, _numbers(step.text, 3))
     x, y, z, degrees = _numbers(step.text, 4)
-    axis, half = np.array([x, y, z]), np.radians(degrees) / 2
+    axis = np.array([x, y, z])
+    half = np.radians(degrees) / 2
     turn = np.append(axis / max(float(np.linalg.norm(axis)), 1e-30) * np.sin(half), np.cos(half))
     return placement_matrix(origin, turn, whole)
 

@@ -38,7 +38,8 @@ def instance_count(tree: dict[str, Any], node: dict[str, Any]) -> int:
 
 def instance_matrices(buffers: GltfBuffers, node: dict[str, Any]) -> list[Matrix]:
     """Where the instances stand beneath their node; the node alone without the extension."""
-    count, columns = instance_count(buffers.tree, node), {}
+    count = instance_count(buffers.tree, node)
+    columns = {}
     for name, index in _accessors(node).items():
         columns[name] = buffers.accessor(index).astype(np.float64)
         if columns[name].shape != (count, len(_RESTING[name])):
@@ -108,7 +109,8 @@ def _count(tree: dict[str, Any], nodes: list[dict[str, Any]], limits: MeshLimits
     instances = faces = vertices = 0
     sizes: dict[int, tuple[int, int]] = {}
     for node in nodes:
-        mesh, times = node["mesh"], instance_count(tree, node)
+        mesh = node["mesh"]
+        times = instance_count(tree, node)
         if mesh not in sizes:
             sizes[mesh] = _size(tree, tree_entry(tree, "meshes", mesh), limits)
         instances += times
@@ -216,11 +218,13 @@ class _File:
 
     def _part(self, primitive: GltfPrimitive, placed: MeshInstance, joints: Matrices | None) -> MeshPart:
         attributes = primitive.attributes
-        positions, normals = attributes["POSITION"].astype(np.float64), attributes.get("NORMAL")
+        positions = attributes["POSITION"].astype(np.float64)
+        normals = attributes.get("NORMAL")
         places = placed.matrix[None]
         if joints is not None and "JOINTS_0" in attributes and "WEIGHTS_0" in attributes:
             places = blend_joints(joints, attributes["JOINTS_0"], attributes["WEIGHTS_0"])
-        vertices, turned = transform_points(positions, places), None
+        vertices = transform_points(positions, places)
+        turned = None
         if normals is not None:  # through the inverse transpose; their length is mended later
             upright = np.linalg.pinv(places[:, :3, :3]).transpose(0, 2, 1)
             turned = rotate_vectors(normals.astype(np.float32), upright).astype(np.float32)

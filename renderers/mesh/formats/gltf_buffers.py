@@ -127,7 +127,8 @@ class GltfBuffers:
         """The elements that begin at an offset of a buffer view, `stride` bytes apart."""
         data = self.view(described["bufferView"])
         offset = whole_number(described.get("byteOffset", 0), "byteOffset")
-        count, row = shape[0], shape[1] * dtype.itemsize
+        count = shape[0]
+        row = shape[1] * dtype.itemsize
         step = row if stride is None else whole_number(stride, "byteStride")
         if step < row and count > 1:
             raise MeshError("the file is damaged: elements of its data overlap.")

@@ -74,7 +74,8 @@ class GltfMaterials:
         return _uv_sets(tree_entry(self.tree, "materials", index))
 
     def _material(self, described: dict[str, Any]) -> MeshMaterial:
-        pbr, gloss = described.get("pbrMetallicRoughness", {}), _specular_glossiness(described)
+        pbr = described.get("pbrMetallicRoughness", {})
+        gloss = _specular_glossiness(described)
         extensions = described.get("extensions", {})
         strength = extensions.get("KHR_materials_emissive_strength", {}).get("emissiveStrength", 1.0)
         base = gloss.get("diffuseFactor", pbr.get("baseColorFactor", (1, 1, 1, 1)))
@@ -149,7 +150,8 @@ def _values(pixels: RgbaPixels, role: TextureRole, strength: float) -> Float32[n
 
 def _transform(moved: dict[str, Any]) -> Float32[np.ndarray, "2 3"]:
     """KHR_texture_transform: translation after rotation after scale."""
-    angle, (x, y) = finite_number(moved.get("rotation", 0.0)), finite_numbers(moved.get("offset", (0, 0)), 2)
+    angle = finite_number(moved.get("rotation", 0.0))
+    x, y = finite_numbers(moved.get("offset", (0, 0)), 2)
     width, height = finite_numbers(moved.get("scale", (1, 1)), 2)
     sine, cosine = math.sin(angle), math.cos(angle)
     return np.array([[cosine * width, sine * height, x], [-sine * width, cosine * height, y]], np.float32)
@@ -157,7 +159,8 @@ def _transform(moved: dict[str, Any]) -> Float32[np.ndarray, "2 3"]:
 
 def _references(described: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Where the material names its textures."""
-    pbr, gloss = described.get("pbrMetallicRoughness", {}), _specular_glossiness(described)
+    pbr = described.get("pbrMetallicRoughness", {})
+    gloss = _specular_glossiness(described)
     named = {
         "base": gloss.get("diffuseTexture", pbr.get("baseColorTexture")),
         "metal_rough": None if gloss else pbr.get("metallicRoughnessTexture"),

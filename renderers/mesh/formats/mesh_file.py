@@ -92,7 +92,8 @@ def split_glb(data: bytes) -> tuple[bytes, bytes]:
     version = struct.unpack_from("<I", data, 4)[0]
     if version != 2:
         raise MeshError(f"this is a GLB file of version {version}; version 2 is read.")
-    chunks, start = dict[bytes, bytes](), 12
+    chunks = dict[bytes, bytes]()
+    start = 12
     while start + 8 <= len(data) and b"BIN\0" not in chunks:
         length, kind = struct.unpack_from("<I4s", data, start)
         chunks.setdefault(kind, data[start + 8 : start + 8 + length])
@@ -144,7 +145,8 @@ class SiblingFiles:
 
     def find(self, name: str) -> Path:
         """Where a file of the folder lies."""
-        root, outside = (self.within or self.folder).resolve(), False
+        root = (self.within or self.folder).resolve()
+        outside = False
         for path in _candidates(self.folder.resolve(), name):
             if not path.is_relative_to(root):
                 outside = True
@@ -221,7 +223,8 @@ def digest_content(
     path: Path, limits: MeshLimits = DEFAULT_LIMITS, within: Path | None = None
 ) -> ContentDigest:
     """SHA-256 of the file and of those beside it that it names."""
-    digest, data = hashlib.sha256(), read_bytes(path, limits)
+    digest = hashlib.sha256()
+    data = read_bytes(path, limits)
     siblings = SiblingFiles(path.parent, limits, within, len(data))
     for part in _contents(data, path.suffix.lower(), siblings):
         digest.update(hashlib.sha256(part).digest())

@@ -26,7 +26,8 @@ def point_cloud(
     """The cloud as a part, and a note if it was too large to draw all of it."""
     if not np.isfinite(points).all():
         raise MeshError("the file is damaged: some of its points lie at infinity or nowhere (NaN).")
-    chosen, notes = np.arange(len(points)), list[str]()
+    chosen = np.arange(len(points))
+    notes = list[str]()
     if len(points) > limits.points:  # some spread over all of them, the same every time
         order = np.argsort(np.arange(len(points), dtype=np.uint64) * 2654435761 % (1 << 32), kind="stable")
         chosen = np.sort(order[: limits.points])

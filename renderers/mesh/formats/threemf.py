@@ -132,7 +132,9 @@ class _ModelReader:
     """Takes the elements of a model file one by one; unknown ones are passed over."""
 
     def __init__(self, path: str, limits: MeshLimits) -> None:
-        self.path, self.limits, self.model = path, limits, ThreeMfModelFile()
+        self.path = path
+        self.limits = limits
+        self.model = ThreeMfModelFile()
         self.object = ThreeMfObject(None, 0)
         self.shades: list[str] = []
         self.places: list[tuple[float, float]] = []
@@ -164,7 +166,8 @@ class _ModelReader:
         self.limits.check("vertices", len(self.object.corners) // 3, self.limits.vertices)
 
     def _triangle(self, named: Attributes) -> None:
-        group, first = named.get("pid", self.object.group), int(named.get("p1", self.object.index))
+        group = named.get("pid", self.object.group)
+        first = int(named.get("p1", self.object.index))
         properties = first, int(named.get("p2", first)), int(named.get("p3", first))
         corners = int(named["v1"]), int(named["v2"]), int(named["v3"])
         self.object.columns.extend((*corners, *properties, self.model.group_number(group)))
@@ -207,11 +210,13 @@ class ThreeMfMaterials:
 
     def parts(self, model: ThreeMfModelFile, item: ThreeMfObject, matrix: Matrix) -> Iterator[MeshPart]:
         """The object's triangles, those of one group of properties together."""
-        vertices, triangles = transform_points(item.vertices, matrix), item.triangles
+        vertices = transform_points(item.vertices, matrix)
+        triangles = item.triangles
         check_indices(triangles[:, :3], len(vertices))
         for number in np.unique(triangles[:, 6]):
             chosen: Bool[np.ndarray, " f"] = triangles[:, 6] == number
-            faces, properties = triangles[chosen, :3], triangles[chosen, 3:6].ravel()
+            faces = triangles[chosen, :3]
+            properties = triangles[chosen, 3:6].ravel()
             corners = vertices[faces.ravel()]  # vertices of their own, since properties belong to corners
             group = "" if number == NO_PROPERTY else model.groups[number]
             if group in model.colors:
@@ -291,7 +296,8 @@ class _File:
 
     def parts(self, place: ThreeMfPlacement, above: Matrix) -> Iterator[MeshPart]:
         """An object and its components in the world."""
-        model, matrix = self.model(place.key[0]), above @ place.matrix
+        model = self.model(place.key[0])
+        matrix = above @ place.matrix
         item = model.objects[place.key]
         yield from self.materials.parts(model, item, matrix)
         for component in item.components:

@@ -82,7 +82,8 @@ def resolve_negative_indices(data: bytes) -> bytes:
     """The file with every index counted from its beginning."""
     if not _BACKWARDS.search(data):
         return data
-    totals, lines = dict.fromkeys(_KINDS, 0), []
+    totals = dict.fromkeys(_KINDS, 0)
+    lines = []
     for line in data.splitlines():
         kind, _, rest = line.strip().partition(b" ")
         if kind in totals:
@@ -216,7 +217,8 @@ class _SiblingResolver(Resolver):
 class _File:
     def __init__(self, scene: Any, suffix: str, limits: MeshLimits) -> None:  # noqa: ANN401 (trimesh is not typed)
         self.scene, self.suffix, self.limits = scene, suffix, limits
-        self.materials, self.notes = TrimeshMaterials(limits), list[str]()
+        self.materials = TrimeshMaterials(limits)
+        self.notes = list[str]()
 
     def parts(self) -> Iterator[MeshPart]:
         count = 0

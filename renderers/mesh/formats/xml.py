@@ -61,7 +61,8 @@ def walk_xml(
 def parse_xml(data: bytes) -> XmlElement:
     """The whole document as a tree."""
     top = XmlElement("", {})
-    open_elements, words = [top], list[str]()
+    open_elements = [top]
+    words = list[str]()
 
     def start(name: str, attributes: Attributes) -> None:
         if len(open_elements) > _DEEPEST:

@@ -42,7 +42,8 @@ def work_on_cluster(
     try:
         rows = [{"part": pickle.dumps(part)} for part in parts]
         data = ray.data.from_items(rows, override_num_blocks=len(rows))
-        pool, folder = ray.data.ActorPoolStrategy(size=workers), str(bundle.resolve())
+        pool = ray.data.ActorPoolStrategy(size=workers)
+        folder = str(bundle.resolve())
         tries: dict[str, Any] = {"max_restarts": -1, "max_task_retries": MOST_DEATHS - 1}
         results = data.map_batches(_Actor, fn_constructor_args=(folder,), batch_size=1, compute=pool, **tries)
         for row in results.iter_rows():

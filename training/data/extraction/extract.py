@@ -35,7 +35,8 @@ class WorkerDeathsError(MultifoldError):
 
 
 def work_in_processes(bundle: Path, parts: Sequence[ManifestPart], workers: int) -> Iterator[PartFeatures]:
-    left, deaths = {part.number: part for part in parts}, 0
+    left = {part.number: part for part in parts}
+    deaths = 0
     while left:
         pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
         try:
@@ -90,7 +91,8 @@ class ExtractionReport:
 
 def extract_features(order: ExtractionOrder, work: PartWorker) -> ExtractionReport:
     """Extract what is missing, and seal the folder with its manifest."""
-    geometry, parts = bundles.load(order.bundle), order.parts()
+    geometry = bundles.load(order.bundle)
+    parts = order.parts()
     order.out.mkdir(parents=True, exist_ok=True)
     plan = {"manifest": file_hash(order.manifest), "vector_id": geometry.vector_id, "items": order.items}
     path = order.out / PLAN

@@ -87,7 +87,8 @@ class FeatureExtractor:
             sampled = None if reads is None else PointOrder(reads.points, reads.seed)
             order = ViewOrder(spec.rig, spec.size, spec.background, points=sampled)
             drawn = self.sandbox.draw(MeshSource(entry.mesh, up=spec.up), order)
-            views, points = [Image.fromarray(view) for view in drawn.views], drawn.points
+            views = [Image.fromarray(view) for view in drawn.views]
+            points = drawn.points
         rows = [FeatureRow(entry.id, "photo", place) for place in range(len(photos))]
         rows += [FeatureRow(entry.id, "view", place) for place in range(len(views))]
         squares = [pixels(picture, image) for picture in (*photos, *views)]

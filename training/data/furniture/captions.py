@@ -60,9 +60,11 @@ class CaptionWriter:
         if not rest:
             return self._pick(OPENINGS) + self._phrase(whole, own)
         if own and self.rng.random() < 0.2:
-            noun, predicates = self._pick(whole.nouns), [self._pick(fact.words) for fact in own]
+            noun = self._pick(whole.nouns)
+            predicates = [self._pick(fact.words) for fact in own]
             return f"this {noun} is {_listed(predicates)} and has {_listed(rest)}"
-        head, tail = self._phrase(whole, own), _listed(rest)
+        head = self._phrase(whole, own)
+        tail = _listed(rest)
         forms = (f"{head} with {tail}", f"{head} that has {tail}", f"{head}, {', '.join(rest)}")
         odd = (f"with {tail}: {head}", f"{head}. it has {tail}")
         form = self._pick(forms if self.rng.random() < 0.8 else odd)

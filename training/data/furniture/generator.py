@@ -18,7 +18,8 @@ def make(
 ) -> FurniturePiece:
     """The piece at a place in the set of a seed: parts, facts, and captions silent about what is `unsaid`."""
     rng = np.random.default_rng([seed, index])
-    kind, bench = str(rng.choice(kinds.KINDS)), Workbench(rng)
+    kind = str(rng.choice(kinds.KINDS))
+    bench = Workbench(rng)
     kinds.BUILDERS[kind](bench)
     piece = bench.piece(kind)
     is_a = FurnitureFact(piece.whole, "kind", kind, piece.whole.nouns, ())

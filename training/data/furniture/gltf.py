@@ -28,7 +28,8 @@ def scene(piece: FurniturePiece) -> trimesh.Scene:
     for part in piece.parts:
         groups.setdefault((part.name, part.finish), []).append(part.mesh)
     materials = {finish: _material(finish) for _, finish in groups}
-    result, tile = trimesh.Scene(), TILE * piece.radius
+    result = trimesh.Scene()
+    tile = TILE * piece.radius
     for (name, finish), meshes in groups.items():
         mesh = merge(meshes)
         visual = TextureVisuals(uv=mesh.uv / tile, material=materials[finish])  # type: ignore[no-untyped-call]
@@ -45,7 +46,8 @@ def glb(piece: FurniturePiece) -> bytes:
 
 
 def _material(finish: Finish) -> PBRMaterial:
-    kind, picture = MATERIALS[finish.material], texture(finish)
+    kind = MATERIALS[finish.material]
+    picture = texture(finish)
     paint: dict[str, Any] = {"baseColorFactor": [*_linear(finish.rgb), 1.0]}
     if picture is not None:
         paint = {"baseColorTexture": Image.fromarray(picture)}

@@ -29,7 +29,8 @@ def read_text2shape(
     """Every captioned shape whose mesh exists; without split files, splits of our own."""
     if not shapenet.is_dir():
         raise DatasetError(f"there is no folder {shapenet}")
-    captioned, dataset = _read_captions(captions), ImportedDataset()
+    captioned = _read_captions(captions)
+    dataset = ImportedDataset()
     split_by_key = None if splits is None else _read_splits(splits)
     for (synset, model), (category, texts) in sorted(captioned.items()):
         name = f"{synset}/{model}"

@@ -61,7 +61,8 @@ def find_shards(patterns: Sequence[str]) -> list[Path]:
     for pattern in patterns:
         path = Path(pattern)
         if span := RANGE.search(pattern):
-            width, numbers = len(span[1]), range(int(span[1]), int(span[2]) + 1)
+            width = len(span[1])
+            numbers = range(int(span[1]), int(span[2]) + 1)
             shards += [Path(RANGE.sub(f"{number:0{width}d}", pattern, count=1)) for number in numbers]
         else:
             shards += sorted(path.parent.glob(path.name)) if "*" in path.name else [path]
@@ -98,7 +99,8 @@ def _grouped(files: Iterable[tuple[str, str, Content]], shard: Path) -> Iterator
 
 
 def shuffle(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]:
-    rng, buffered = random.Random(seed), list[Value]()  # noqa: S311 (no secrets)
+    rng = random.Random(seed)  # noqa: S311 (no secrets)
+    buffered = list[Value]()
     for value in values:
         if len(buffered) < buffer:
             buffered.append(value)
@@ -124,7 +126,8 @@ def index_shards(patterns: Sequence[str], percentages: Sequence[int]) -> Importe
 
 
 def _import(stream: Iterable[ShardSample], folder: Path, percentages: Sequence[int]) -> ImportedDataset:
-    dataset, ids = ImportedDataset(), set[str]()
+    dataset = ImportedDataset()
+    ids = set[str]()
     for sample in stream:
         entry = _entry(sample, folder, dataset.problems)
         if entry is None or entry.id in ids:
@@ -174,8 +177,10 @@ def _bytes(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 def _entry(sample: ShardSample, folder: Path, problems: list[str]) -> ManifestEntry | None:
     """An item; its pictures and mesh, unless they stay in the shard, are written under new names."""
-    described, texts = _read_json(sample, problems), list[str]()
-    pictures, mesh = list[Path](), None
+    described = _read_json(sample, problems)
+    texts = list[str]()
+    pictures = list[Path]()
+    mesh = None
     name = hashlib.sha256(sample.key.encode()).hexdigest()[:24]
     for suffix, content in sorted(sample.files.items(), key=lambda file: _suffix_order(file[0])):
         kind = f".{suffix.rpartition('.')[2]}"

@@ -25,7 +25,9 @@ CLOCK_HOURS = {3: "three", 6: "six", 9: "nine", 12: "twelve"}
 
 
 def build_clock(bench: Workbench) -> None:
-    shape, wide, deep = bench.pick(("round", "square", "tall")), bench.span(0.26, 0.34), bench.span(0.1, 0.16)
+    shape = bench.pick(("round", "square", "tall"))
+    wide = bench.span(0.26, 0.34)
+    deep = bench.span(0.1, 0.16)
     finish = bench.finish("wood", "metal", "plastic", "marble")
     whole = bench.begin(finish, ("clock", "grandfather clock") if shape == "tall" else ("clock",), "case")
     bench.tell(whole, "shape", shape)
@@ -33,20 +35,23 @@ def build_clock(bench: Workbench) -> None:
     centre = foot + high - wide / 2
     bench.add("case", finish, _clock_case(shape, wide, high, deep, foot))
     _clock_dial(bench, wide, centre, deep, finish)
-    own, z = bench.finish("metal", "wood", unlike=[finish]), deep * 0.3
+    own = bench.finish("metal", "wood", unlike=[finish])
+    z = deep * 0.3
     for x in (-wide * 0.3, wide * 0.3):
         post = rod((x * 0.9, foot + 0.05, 0), (x, 0.012, 0), 0.02)
         bench.add("feet", own, merge([post, box((0.05, 0.024, z * 2.6), (x, 0.012, 0))]))
     bench.group("feet", 2, own, "foot")
     if shape == "tall":
-        own, z = bench.finish("metal", unlike=[finish]), deep / 2 + 0.01
+        own = bench.finish("metal", unlike=[finish])
+        z = deep / 2 + 0.01
         disk = turn(lathe([(0, -0.01), (wide * 0.15, 0), (0, 0.01)], 20), "x", 90)
         bob = move(disk, (0, centre - wide * 1.3, z))
         string = rod((0, centre - wide * 0.42, z), (0, centre - wide * 1.3, z), 0.012, sides=6)
         bench.add("pendulum", own, merge([bob, string]))
         bench.look(subject("pendulum"), own, material=False)
     elif bench.chance(0.5):
-        own, radius = bench.finish("metal", unlike=[finish]), wide * 0.17
+        own = bench.finish("metal", unlike=[finish])
+        radius = wide * 0.17
         drop = wide * 0.08 if shape == "round" else 0.0
         for x in (-wide * 0.25, wide * 0.25):
             bench.add("bells", own, ball(radius, (x, (foot + high) - drop + radius * 0.6, 0), 12))
@@ -55,7 +60,8 @@ def build_clock(bench: Workbench) -> None:
     if bench.chance(0.4):
         panel(bench, wide * 0.5, wide * 0.5, (0, centre, -deep / 2 - 0.006), finish)
     elif bench.chance(0.5):
-        own, z = bench.finish("metal", unlike=[finish]), -deep / 2
+        own = bench.finish("metal", unlike=[finish])
+        z = -deep / 2
         handle = box((0.12, 0.06, 0.02), (0, centre, z - 0.06))
         bench.add("key", own, merge([rod((0, centre, z), (0, centre, z - 0.05), 0.015), handle]))
         it = bench.look(subject("key", "key", "winding key"), own, material=False)
@@ -123,7 +129,8 @@ def _lamp_shade(shape: str, wide: float) -> PartMesh:
 
 def _lamp_foot(bench: Workbench, height: float, wide: float, finish: Finish) -> None:
     own = bench.finish("metal", "wood", "ceramic", "marble", unlike=[finish])
-    shape, thick = bench.pick(("round", "square", "tripod")), max(0.02, height * 0.018)
+    shape = bench.pick(("round", "square", "tripod"))
+    thick = max(0.02, height * 0.018)
     start = height * 0.55 if shape == "tripod" else 0.0
     bench.add("stem", own, rod((0, start, 0), (0, height, 0), thick))
     bench.add("base", own, _lamp_base(shape, wide, start, thick))
@@ -203,7 +210,8 @@ VASE_WORDS = {
 
 
 def build_vase(bench: Workbench) -> None:
-    height, shape = bench.span(0.32, 0.5), bench.pick(tuple(VASE_SHAPES))
+    height = bench.span(0.32, 0.5)
+    shape = bench.pick(tuple(VASE_SHAPES))
     finish = bench.finish("ceramic", "ceramic", "glass", "metal", "marble", patterned=0.5)
     whole = bench.begin(finish, ("vase",), "body")
     bench.tell(whole, "shape", *VASE_WORDS.get(shape, ("straight", "cylindrical")))
@@ -213,7 +221,8 @@ def build_vase(bench: Workbench) -> None:
     bench.add("body", finish, lathe([(0.0, 0.0), *outline, *inside], 24))
     _vase_handles(bench, radii, height, finish)
     if bench.chance(0.55):
-        count, own = bench.pick((1, 2, 3)), bench.finish("plastic", unlike=[finish])
+        count = bench.pick((1, 2, 3))
+        own = bench.finish("plastic", unlike=[finish])
         stem = Finish("green", "plastic")
         for index in range(count):
             angle = 2 * np.pi * index / count + 0.5
@@ -225,7 +234,8 @@ def build_vase(bench: Workbench) -> None:
         bench.count(them, count)
         bench.paint(them, own)
     if bench.chance(0.4):
-        own, wide = bench.finish("ceramic", unlike=[finish], patterned=0.0), radii[2] * 1.03
+        own = bench.finish("ceramic", unlike=[finish], patterned=0.0)
+        wide = radii[2] * 1.03
         low, high = (radii[1] * 1.04, height / 8), (radii[3] * 1.04, height * 3 / 8)
         bench.add("band", own, lathe([(0, low[1]), low, (wide * 1.01, height / 4), high, (0, high[1])], 24))
         bench.count(bench.paint(subject("band", "band", "belt"), own), 1)

@@ -9,7 +9,8 @@ from training.data.furniture.modeling.trinkets import trinket
 
 
 def build_bed(bench: Workbench) -> None:
-    size, length = bench.pick(("narrow", "wide")), bench.span(1.9, 2.1)
+    size = bench.pick(("narrow", "wide"))
+    length = bench.span(1.9, 2.1)
     width = bench.span(0.85, 1.0) if size == "narrow" else bench.span(1.5, 1.8)
     finish = bench.finish("wood", "metal", "plastic", "leather")
     whole = bench.begin(finish, ("bed",), "frame", "headboard")
@@ -38,7 +39,8 @@ def build_bed(bench: Workbench) -> None:
 
 
 def _bed_headboard(bench: Workbench, width: float, length: float, finish: Finish) -> None:
-    it, z = subject("headboard", "headboard"), -length / 2 + 0.03
+    it = subject("headboard", "headboard")
+    z = -length / 2 + 0.03
     way = bench.pick(("solid", "slatted", "round", None))
     if way is None:
         bench.absent(it)

@@ -59,7 +59,8 @@ def build_nightstand(bench: Workbench) -> None:
     middle = stand + high / 2
     if bench.chance(0.65):
         bench.add("body", finish, box((width - 0.06, high - 0.06, depth - 0.04), (0, middle, 0)))
-        count, front = bench.pick((1, 2, 3)), (0.0, middle, depth / 2 - 0.015)
+        count = bench.pick((1, 2, 3))
+        front = (0.0, middle, depth / 2 - 0.015)
         drawers(bench, count, (width - 0.04, high - 0.04), front, finish)
         if bench.chance(0.5):
             panel(bench, width * 0.6, high * 0.6, (0, middle, -depth / 2 - 0.006), finish)
@@ -84,7 +85,8 @@ SHELF_PLACES = {
 def build_shelf(bench: Workbench) -> None:
     """The case gives the shelf its finish; the boards inside may have their own."""
     size, words = bench.pick(SHELF_SIZES)
-    depth, levels = bench.span(0.28, 0.36), bench.pick((1, 2, 3, 4))
+    depth = bench.span(0.28, 0.36)
+    levels = bench.pick((1, 2, 3, 4))
     width, high = size * bench.span(0.92, 1.08), (levels + 1) * bench.span(0.31, 0.37)
     finish = bench.finish("wood", "wood", "metal", "plastic")
     whole = bench.begin(finish, ("shelf", "bookshelf", "bookcase", "shelving unit"), "body")
@@ -110,7 +112,9 @@ def build_shelf(bench: Workbench) -> None:
 
 def build_wardrobe(bench: Workbench) -> None:
     count = bench.pick((2, 3))
-    width, high, depth = count * bench.span(0.42, 0.55), bench.span(1.6, 1.95), bench.span(0.5, 0.6)
+    width = count * bench.span(0.42, 0.55)
+    high = bench.span(1.6, 1.95)
+    depth = bench.span(0.5, 0.6)
     stand = bench.span(0.06, 0.16)
     finish = bench.finish("wood", "wood", "plastic", "metal")
     whole = bench.begin(finish, ("wardrobe", "closet"), "body")

@@ -69,7 +69,8 @@ def _bench_seat(bench: Workbench, width: float, depth: float, seat: float, finis
 
 
 def _bench_back(bench: Workbench, width: float, depth: float, seat: float, finish: Finish) -> None:
-    it, z = subject("back", "back", "backrest"), -depth / 2 + 0.02
+    it = subject("back", "back", "backrest")
+    z = -depth / 2 + 0.02
     way = bench.pick(("solid", "slatted"))
     bench.tell(it, "shape", way)
     if way == "solid":
@@ -116,7 +117,8 @@ def build_chair(bench: Workbench) -> None:
 
 def _chair_back(bench: Workbench, way: str, width: float, depth: float, seat: float, finish: Finish) -> None:
     high, words = bench.pick(CHAIR_HEIGHTS)
-    it, z = subject("back", "back", "backrest"), -depth / 2 + 0.025
+    it = subject("back", "back", "backrest")
+    z = -depth / 2 + 0.025
     bench.tell(it, "shape", *{"ladder": ("ladder", "rung")}.get(way, (way,)))
     bench.tell(it, "size", *words)
     if way == "solid":
@@ -145,7 +147,8 @@ def _chair_arms(bench: Workbench, width: float, depth: float, seat: float, finis
 
 def build_sofa(bench: Workbench) -> None:
     """Frame, arms and back share the finish of the sofa; seat cushions and pillows may differ."""
-    seats, depth = bench.pick((2, 3)), bench.span(0.8, 0.95)
+    seats = bench.pick((2, 3))
+    depth = bench.span(0.8, 0.95)
     width = seats * bench.span(0.6, 0.7) + 0.4
     high = bench.span(0.42, 0.6)
     finish = bench.finish("fabric", "leather", patterned=0.4)
@@ -182,7 +185,8 @@ STOOL_HEIGHTS = ((0.78, ("tall", "high")), (0.3, ("low", "short")), (0.5, ()))
 
 
 def build_stool(bench: Workbench) -> None:
-    width, (height, words) = bench.span(0.34, 0.44), bench.pick(STOOL_HEIGHTS)
+    width = bench.span(0.34, 0.44)
+    height, words = bench.pick(STOOL_HEIGHTS)
     height += bench.span(-0.03, 0.03)
     finish = bench.finish("wood", "plastic", "leather", "fabric", "metal")
     whole = bench.begin(finish, ("stool",), "seat")

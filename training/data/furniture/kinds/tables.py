@@ -19,12 +19,15 @@ def build_desk(bench: Workbench) -> None:
     bench.add("top", finish, box((width, 0.05, depth), (0, height, 0)))
     sign = bench.pick((-1, 1))
     body = finish if alike else bench.finish("wood", "metal", "plastic", unlike=[finish])
-    x, high, count = sign * (width / 2 - 0.22), height - 0.1, bench.pick((2, 3, 4))
+    x = sign * (width / 2 - 0.22)
+    high = height - 0.1
+    count = bench.pick((2, 3, 4))
     bench.add("block", body, box((0.4, high, depth - 0.06), (x, 0.08 + high / 2, 0)))
     them = drawers(bench, count, (0.38, high - 0.02), (x, 0.08 + high / 2, depth / 2 - 0.03), body)
     side = "left" if sign < 0 else "right"
     bench.tell(them, "place", f"on the {side}", f"on the {side} side")
-    own, x = bench.finish("metal", "wood", unlike=[finish]), -sign * (width / 2 - 0.06)
+    own = bench.finish("metal", "wood", unlike=[finish])
+    x = -sign * (width / 2 - 0.06)
     for z in (-depth / 2 + 0.07, depth / 2 - 0.07):
         bench.add("legs", own, rod((x, height, z), (x, 0, z), 0.035, sides=4))
     bench.group("legs", 2, own, "leg")
@@ -60,7 +63,8 @@ def build_table(bench: Workbench) -> None:
 
 def _table_top(bench: Workbench, height: float, finish: Finish) -> tuple[str, float, float]:
     """Build the top; its shape, and how far apart legs may stand."""
-    shape, wide = bench.pick(("round", "square", "long")), bench.span(0.75, 1.0)
+    shape = bench.pick(("round", "square", "long"))
+    wide = bench.span(0.75, 1.0)
     words = (shape, "rectangular") if shape == "long" else (shape,)
     bench.tell(subject("top", "top", "tabletop"), "shape", *words)
     if shape == "round":

@@ -150,7 +150,8 @@ def rear(
     bench: Workbench, width: float, height: float, centre: Point, body: Finish, seen: frozenset[Side]
 ) -> None:
     """Close the back with a board, or leave it open and say so."""
-    it, way = subject("rear", "rear", "back side"), bench.pick(("open", "closed", "coloured"))
+    it = subject("rear", "rear", "back side")
+    way = bench.pick(("open", "closed", "coloured"))
     bench.tell(it, "shape", "open" if way == "open" else "closed", sides=seen)
     if way != "open":
         finish = body if way == "closed" else bench.finish("plastic", "wood", unlike=[body])

@@ -89,7 +89,8 @@ class Workbench:
 
     def begin(self, finish: Finish, nouns: Sequence[str], *parts: str, uniform: bool = True) -> FactSubject:
         """Name the piece and its main parts; if `uniform`, their finish is that of the whole."""
-        self.main, self.whole = finish, FactSubject("whole", tuple(nouns), parts)
+        self.main = finish
+        self.whole = FactSubject("whole", tuple(nouns), parts)
         return self.look(self.whole, finish) if uniform else self.whole
 
     def add(self, name: str, finish: Finish, *meshes: PartMesh) -> None:

@@ -51,7 +51,8 @@ def turn(mesh: PartMesh, axis: str, degrees: Length) -> PartMesh:
     angle = np.radians(degrees)
     rotation = np.eye(3)
     rotation[first, first] = rotation[second, second] = np.cos(angle)
-    rotation[second, first], rotation[first, second] = np.sin(angle), -np.sin(angle)
+    rotation[second, first] = np.sin(angle)
+    rotation[first, second] = -np.sin(angle)
     return PartMesh(mesh.vertices @ rotation.T, mesh.normals @ rotation.T, mesh.uv, mesh.faces)
 
 
@@ -87,7 +88,9 @@ def _grid_box(lines: list[Float64[np.ndarray, " k"]], halves: Float64[np.ndarray
         across, up = ((axis + place) % 3 for place in ((1, 2) if sign > 0 else (2, 1)))
         grid = np.stack(np.meshgrid(lines[across], lines[up], indexing="ij"), -1).reshape(-1, 2)
         vertices = np.empty((len(grid), 3))
-        vertices[:, axis], vertices[:, across], vertices[:, up] = sign * halves[axis], grid[:, 0], grid[:, 1]
+        vertices[:, axis] = sign * halves[axis]
+        vertices[:, across] = grid[:, 0]
+        vertices[:, up] = grid[:, 1]
         normals = np.zeros_like(vertices)
         normals[:, axis] = sign
         grain = (across, up) if halves[across] >= halves[up] else (up, across)
@@ -106,7 +109,8 @@ def lathe(profile: Profile, segments: int = 20, faceted: bool = False) -> PartMe
         angles = np.repeat(angles, 2)[1:-1]
         facing = np.repeat((turns[:-1] + 0.5) * 2 * np.pi / segments, 2)
     widest = max(radius for radius, _ in profile)
-    bands, along = [], 0.0
+    bands = []
+    along = 0.0
     for low, high in pairwise(profile):
         bands.append(_band(np.array([low, high], float), along, widest, angles, facing))
         along += float(np.hypot(high[0] - low[0], high[1] - low[1]))
@@ -120,7 +124,8 @@ def _band(
     angles: Float64[np.ndarray, " k"],
     facing: Float64[np.ndarray, " k"],
 ) -> PartMesh:
-    (wider, higher), count = ends[1] - ends[0], len(angles)
+    wider, higher = ends[1] - ends[0]
+    count = len(angles)
     length = float(np.hypot(wider, higher))
     radius, height = np.repeat(ends[:, 0], count), np.repeat(ends[:, 1], count)
     angle, face = np.tile(angles, 2), np.tile(facing, 2)
@@ -146,7 +151,8 @@ def _band_faces(ends: Float64[np.ndarray, "2 2"], facing: Float64[np.ndarray, " 
 def rod(start: Point, end: Point, radius: Length, tip: Length | None = None, sides: int = 10) -> PartMesh:
     """A round bar from one point to another, thinner or thicker at its tip; with 4 sides, a square one."""
     way = np.asarray(end, float) - np.asarray(start, float)
-    length, last = float(np.linalg.norm(way)), radius if tip is None else tip
+    length = float(np.linalg.norm(way))
+    last = radius if tip is None else tip
     profile = [(0.0, 0.0), (radius, 0.0), (last, length), (0.0, length)]
     upright = lathe(profile, sides, faceted=sides <= 6)
     return move(_aimed(upright, way / length), start)

@@ -26,7 +26,8 @@ def texture(finish: Finish) -> Texture | None:
     if finish.material not in GRAINS:
         return None
     light = GRAINS[finish.material](u, v)
-    dark, bright = np.minimum(light, 1)[..., None], np.maximum(light - 1, 0)[..., None]
+    dark = np.minimum(light, 1)[..., None]
+    bright = np.maximum(light - 1, 0)[..., None]
     return _picture(base * dark + 255 * bright)
 
 

@@ -201,8 +201,3 @@ class Renderer(Protocol):
     def render(self, model: MeshModel, rig: Rig, size: int = 224, background: Background = "white") -> Views:
         """One square sRGB picture for each pose of the rig."""
         ...
-
-
-def engine_stamp(renderer: Renderer) -> str:
-    """The engine's part in the key of a cached picture."""
-    return f"{renderer.name}-{renderer.version}"

@@ -108,11 +108,11 @@ import sys, threading
 from pathlib import Path
 from multifold.errors import MultifoldError
 from renderers import cameras, engines
-from renderers.contracts import RenderEngineError, engine_stamp
+from renderers.contracts import RenderEngineError
 from renderers.mesh.load import load_model
 engine = engines.engine(sys.argv[1])
 renderer = engine.open()
-assert engine_stamp(renderer) == engine.pixels
+assert f'{renderer.name}-{renderer.version}' == engine.pixels
 def draw():
     try:
         renderer.render(load_model(Path(sys.argv[3])), cameras.rig("ring1"), 16)

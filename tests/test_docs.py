@@ -50,21 +50,6 @@ def test_a_command_of_the_docs_parses(command: str) -> None:
     parser.parse_args(words)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
-def test_a_link_leads_somewhere(page: Path) -> None:
-    missing = [
-        link for link in LINK.findall(page.read_text(encoding="utf-8")) if not (page.parent / link).exists()
-    ]
-    assert missing == []
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
-def test_a_make_target_exists(page: Path) -> None:
-    makefile = (HOUSE / "Makefile").read_text(encoding="utf-8")
-    targets = TARGET.findall(page.read_text(encoding="utf-8"))
-    assert [target for target in targets if f"\n{target}:" not in makefile] == []
-
-
 def sentences(text: str) -> list[str]:
     """The sentences of a page without code blocks, tables and headings; code in a line counts as a word."""
     prose = re.sub(r"`[^`]*`", "CODE", re.sub(r"\]\([^)]*\)", "]", NOT_PROSE.sub("\n\n", text)))
@@ -74,20 +59,6 @@ def sentences(text: str) -> list[str]:
 
 def words(sentence: str) -> int:
     return len(re.findall(r"\S*\w\S*", sentence))
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
-def test_sentences_are_short(page: Path) -> None:
-    found = sentences(page.read_text(encoding="utf-8"))
-    assert [one for one in found if words(one) > MOST_WORDS] == []
-    assert not found or sum(map(words, found)) / len(found) < MEAN_WORDS
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
-def test_table_cells_are_short(page: Path) -> None:
-    rows = re.findall(r"^\|(.*)\|$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    cells = [re.sub(r"\]\([^)]*\)", "]", cell) for row in rows for cell in row.split("|")]
-    assert [cell for cell in cells if len(cell) > MOST_IN_A_CELL] == []
 
 
 def test_the_changelog_is_a_list() -> None:
@@ -118,3 +89,17 @@ def test_adding_names_one_path_and_one_test_for_each_of_twenty_tasks() -> None:
         task, first, _, test = row.split(" | ")
         assert (HOUSE / first.strip("`")).exists(), task
         assert (HOUSE / test.strip("`")).exists(), task
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_a_page_leads_somewhere_and_is_plain(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert [link for link in LINK.findall(text) if not (page.parent / link).exists()] == []
+    makefile = (HOUSE / "Makefile").read_text(encoding="utf-8")
+    assert [target for target in TARGET.findall(text) if f"\n{target}:" not in makefile] == []
+    found = sentences(text)
+    assert [one for one in found if words(one) > MOST_WORDS] == []
+    assert not found or sum(map(words, found)) / len(found) < MEAN_WORDS
+    rows = re.findall(r"^\|(.*)\|$", text, re.MULTILINE)
+    cells = [re.sub(r"\]\([^)]*\)", "]", cell) for row in rows for cell in row.split("|")]
+    assert [cell for cell in cells if len(cell) > MOST_IN_A_CELL] == []

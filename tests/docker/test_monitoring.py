@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import tiny
 from tests.app.house import house
 
 FOLDER = Path(__file__).resolve().parents[2] / "docker" / "monitoring"
@@ -16,11 +15,9 @@ NAME = re.compile(r"\bmultifold_\w+")
 
 
 @pytest.fixture(scope="module")
-def measured(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+def measured(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> set[str]:
     """The names at /metrics, those of a histogram's parts included."""
-    home = tmp_path_factory.mktemp("measured")
-    tiny.build(home / "bundle")
-    with house(home / "data", home / "bundle") as shop:
+    with house(tmp_path_factory.mktemp("measured"), bundle) as shop:
         kinds = re.findall(r"^# TYPE (\w+) (\w+)$", shop.client.get("/metrics").text, re.MULTILINE)
     parts = {"histogram": ("_bucket", "_sum", "_count")}
     return {name + part for name, kind in kinds for part in parts.get(kind, ("",))}

@@ -1,16 +1,11 @@
 """The proxy of the cluster profile, as nginx reads it, before two real services on one PostgreSQL."""
 
-import json
-import os
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import threading
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,15 +13,13 @@ import httpx
 import pytest
 
 from multifold.client import Client, ServiceError
-from tests import tiny
 from tests.app.process import serve
+from tests.drills.traffic import Traffic
 from tests.index.servers import Server
 from tests.ports import free_ports
 from tests.waiting import PATIENCE, until
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "docker" / "proxy" / "multifold.conf.template"
-READERS, WRITERS = 3, 2
-BEFORE, AFTER = 8, 30  # changes of each writer around the kill
 
 
 @contextmanager
@@ -97,67 +90,22 @@ def test_a_head_that_does_not_come_is_not_waited_for(
 @needs_nginx
 @pytest.mark.parametrize("neighbours", ["at home", "in milvus"])
 def test_a_replica_that_is_killed_is_not_missed(
-    tmp_path: Path, server: Server, neighbours: str, request: pytest.FixtureRequest
+    tmp_path: Path, bundle: Path, server: Server, neighbours: str, request: pytest.FixtureRequest
 ) -> None:
-    """Every read is answered, no acknowledged change is lost, and no item is ever seen half-changed."""
-    bundle, pictures = tmp_path / "bundle", tmp_path / "pictures"
+    """Every request is answered, no acknowledged change is lost, and no item is ever seen half-changed."""
     shared = {"MULTIFOLD_DATABASE": server.place()}
     if neighbours == "in milvus":
         shared["MULTIFOLD_MILVUS"] = request.getfixturevalue("milvus").cluster.uri
-    tiny.build(bundle)
     with (
-        serve(pictures, bundle, **shared) as one,
-        serve(pictures, bundle, **shared) as other,
+        serve(tmp_path, bundle, **shared) as one,
+        serve(tmp_path, bundle, **shared) as other,
         one.client() as first,
         other.client() as second,
         nginx(tmp_path, *(f"{c.base_url.host}:{c.base_url.port}" for c in (first, second))) as address,
-        httpx.Client(base_url=address, trust_env=False, timeout=PATIENCE) as client,
-        ThreadPoolExecutor(READERS + WRITERS) as pool,
+        Traffic(address) as traffic,
     ):
-        writing, halfway = threading.Event(), threading.Semaphore(0)
-        writing.set()
-        reads: Counter[int] = Counter()
-        wanted: set[str] = set()  # items that were acknowledged before a search began must be found
-
-        def write(name: str) -> int:
-            for number in range(BEFORE + AFTER):
-                parts = [("texts", (None, f"{name} edition {number} part {part}")) for part in range(3)]
-                payload = ("payload", (None, json.dumps({"edition": number})))
-                put = client.put(f"/v1/items/{name}", files=[*parts, payload])
-                assert put.status_code == 200, put.text
-                wanted.add(name)
-                if number == BEFORE:
-                    halfway.release()
-            return number
-
-        def read() -> None:
-            while writing.is_set():
-                before = set(wanted)
-                answer = client.post("/v1/search", json={"text": "edition", "target": "text", "limit": 20})
-                reads[answer.status_code] += 1
-                hits = answer.json().get("hits", [])
-                assert before <= {hit["id"] for hit in hits}
-                for hit in hits:
-                    assert f"edition {hit['payload']['edition']} part" in hit["matched"]["text"]
-                shown = client.get("/v1/items/a")
-                reads[shown.status_code if shown.status_code != 404 else 200] += 1
-
-        readers = [pool.submit(read) for _ in range(READERS)]
-        writers = {name: pool.submit(write, name) for name in "ab"}
-        try:
-            for writer in writers.values():
-                while not halfway.acquire(timeout=1):
-                    assert not writer.done(), writer.exception()
-            os.kill(one.process.pid, signal.SIGKILL)
-            last = {name: writer.result() for name, writer in writers.items()}
-        finally:
-            writing.clear()
-        for reader in readers:
-            reader.result()
-        assert set(reads) == {200}
-        assert reads[200] > BEFORE
-        for name, number in last.items():
-            kept = client.get(f"/v1/items/{name}").json()
-            assert kept["payload"] == {"edition": number}
-            captions = [one["text"] for one in kept["observations"]]
-            assert captions == [f"{name} edition {number} part {part}" for part in range(3)]
+        traffic.more(8)
+        one.process.kill()
+        traffic.more(20)
+        assert not traffic.refusals
+        traffic.passed("a replica is killed")

@@ -66,14 +66,11 @@ def test_what_was_interrupted_is_finished(container: Container, breaks: str, aga
     assert container.start() == ["serve"]
 
 
-def test_a_collection_of_ones_own_is_left_alone(container: Container) -> None:
+def test_without_a_wish_for_it_or_beside_ones_own_there_is_no_demo(container: Container) -> None:
+    assert container.start(items=0) == ["serve"]
     container.data.mkdir()
     (container.data / "store.sqlite").touch()
     assert container.start() == ["serve"]
-
-
-def test_no_demo_if_none_is_wanted(container: Container) -> None:
-    assert container.start(items=0) == ["serve"]
 
 
 def test_a_folder_is_followed_without_the_demo(container: Container) -> None:

@@ -7,7 +7,6 @@ import pytest
 from index.store.blobs import BlobError
 from index.store.store import open_blobs
 from multifold.client import Client
-from tests import tiny
 from tests.app.house import png
 from tests.app.process import serve
 from tests.drills.traffic import Traffic
@@ -16,12 +15,6 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 FEW = 8  # volumes, of 8 MB
-
-
-@pytest.fixture
-def bundle(tmp_path: Path) -> Path:
-    tiny.build(tmp_path / "bundle")
-    return tmp_path / "bundle"
 
 
 def test_the_bucket_is_away_and_full(tmp_path: Path, bundle: Path, s3: BucketServer) -> None:

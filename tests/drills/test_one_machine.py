@@ -24,13 +24,6 @@ pytestmark = pytest.mark.slow
 YEAR = 365 * 24 * 3600
 
 
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("drills") / "bundle"
-    tiny.build(folder)
-    return folder
-
-
 @pytest.fixture
 def port() -> int:
     """A port that a service can have again after its death."""

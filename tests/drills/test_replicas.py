@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from multifold.client import Client
-from tests import tiny
 from tests.app.process import serve
 from tests.docker.test_proxy import nginx
 from tests.drills.traffic import Traffic
@@ -25,9 +24,8 @@ pytestmark = [
 ]
 
 
-def test_the_database_dies_and_a_replica_sleeps(tmp_path: Path, server: Server) -> None:
-    bundle, place = tmp_path / "bundle", server.place()
-    tiny.build(bundle)
+def test_the_database_dies_and_a_replica_sleeps(tmp_path: Path, bundle: Path, server: Server) -> None:
+    place = server.place()
     with (
         serve(tmp_path, bundle, MULTIFOLD_DATABASE=place) as one,
         serve(tmp_path, bundle, MULTIFOLD_DATABASE=place) as other,
@@ -52,9 +50,10 @@ def test_the_database_dies_and_a_replica_sleeps(tmp_path: Path, server: Server) 
             assert hit.payload["edition"] == traffic.acknowledged[hit.id]
 
 
-def test_milvus_dies_and_is_started_again(tmp_path: Path, server: Server, milvus: MilvusServer) -> None:
-    bundle, place, uri = tmp_path / "bundle", server.place(), milvus.cluster.uri
-    tiny.build(bundle)
+def test_milvus_dies_and_is_started_again(
+    tmp_path: Path, bundle: Path, server: Server, milvus: MilvusServer
+) -> None:
+    place, uri = server.place(), milvus.cluster.uri
     with (
         serve(tmp_path, bundle, MULTIFOLD_DATABASE=place, MULTIFOLD_MILVUS=uri) as one,
         serve(tmp_path, bundle, MULTIFOLD_DATABASE=place, MULTIFOLD_MILVUS=uri) as other,
@@ -77,10 +76,9 @@ MANY = 200 if os.environ.get("MULTIFOLD_DRILLS") else 40  # collections
 REPLICAS, CONNECTIONS = 3, 60
 
 
-def test_many_collections_on_few_connections(tmp_path: Path) -> None:
+def test_many_collections_on_few_connections(tmp_path: Path, bundle: Path) -> None:
     """Every replica has all of them open and is asked by many; others reach the database all the time."""
-    server, bundle, most = Server(), tmp_path / "bundle", [0]
-    tiny.build(bundle)
+    server, most = Server(), [0]
     try:
         server.query(f"ALTER SYSTEM SET max_connections = {CONNECTIONS}")
         server.stop(signal.SIGINT)

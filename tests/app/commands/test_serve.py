@@ -2,7 +2,6 @@
 
 import gc
 import signal
-import threading
 from pathlib import Path
 
 import httpx
@@ -46,26 +45,6 @@ def test_it_tells_what_it_does_stops_when_told_and_keeps_its_data(
         assert "Traceback" not in running.output
     with house(tmp_path, bundle) as shop:
         assert found(shop.client, "blue") == ["two", "one"]
-
-
-@pytest.mark.slow
-def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, bundle: Path) -> None:
-    acknowledged: set[str] = set()
-    with serve(tmp_path, bundle) as running, running.client() as client:
-        killer = threading.Timer(0.1, running.process.kill)
-        try:
-            for number in range(10_000):
-                if number == 5:
-                    killer.start()
-                put(client, str(number), "a red box")
-                acknowledged.add(str(number))
-        except httpx.TransportError:
-            pass
-        killer.join()
-    with house(tmp_path, bundle) as shop:
-        assert shop.client.get("/readyz").status_code == 200
-        assert acknowledged <= set(shop.service.collection.ids())
-    assert len(acknowledged) >= 5
 
 
 @pytest.mark.parametrize(

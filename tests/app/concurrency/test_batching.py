@@ -73,14 +73,6 @@ async def ask_until_refused(batcher: Batcher[int, int], accepted: "list[asyncio.
         accepted.append(task)
 
 
-def test_one_that_comes_alone_is_worked_on_alone() -> None:
-    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
-        kitchen.open.set()
-        assert [await batcher.ask(number) for number in (1, 2)] == [2, 4]
-
-    assert run(test).batches == [[1], [2]]
-
-
 def test_what_comes_meanwhile_becomes_one_batch_up_to_the_most() -> None:
     async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
         first = await occupied(kitchen, batcher)

@@ -2,16 +2,11 @@
 
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.operations.telemetry import SECOND_BUCKETS, SIZE_BUCKETS, rate_match
-from multifold.bundle import bundle as bundles
 from multifold.types import Hit, Observation
-from tests import tiny
 from tests.app.house import House, house
 from tests.index.things import feature
 from tests.waiting import until
@@ -127,18 +122,11 @@ def test_requests_batches_cache_and_collection_are_counted(shop: House) -> None:
     )
 
 
-def test_unknown_addresses_and_methods_make_no_new_labels(shop: House) -> None:
-    for number in range(3):
-        shop.client.get(f"/nothing-{number}")
-        shop.client.request(f"X{number}", "/v1/search")
-    text = shop.client.get("/metrics").text
-    assert "nothing-" not in text
-    assert 'method="X' not in text
-
-
 def test_a_named_collection_is_counted_under_its_route(shop: House) -> None:
     for path in ("main/info", "nothing/info", "main/items/none", "nothing/nowhere"):
         shop.client.get(f"/v1/collections/{path}")
+    shop.client.get("/nowhere")  # unknown addresses and methods make no new labels
+    shop.client.request("X1", "/v1/search")
     shop.settle()
     scrape = Scrape(shop)
 
@@ -149,7 +137,9 @@ def test_a_named_collection_is_counted_under_its_route(shop: House) -> None:
     assert requests("info", "200") == 1
     assert requests("info", "404") == 1
     assert requests("items/{item_id:path}", "404") == 1
-    assert "nowhere" not in shop.client.get("/metrics").text
+    text = shop.client.get("/metrics").text
+    assert "nowhere" not in text
+    assert 'method="X' not in text
 
 
 def test_probes_are_shown(tmp_path: Path, bundle: Path) -> None:
@@ -157,31 +147,6 @@ def test_probes_are_shown(tmp_path: Path, bundle: Path) -> None:
         shop.put("red-box", "red")
         for name in ("multifold_probe_recall", "multifold_probe_sound"):
             until(lambda name=name: Scrape(shop)(name, collection="main") == 1, what=name)  # type: ignore[misc]
-
-
-def test_rescoring_is_timed(tmp_path: Path) -> None:
-    """With a bundle that is rescored; its similarity is the inner product again."""
-    description = tiny.build(tmp_path / "bundle")
-    nodes = [
-        helper.make_node("Unsqueeze", ["query", "last"], ["column"]),
-        helper.make_node("MatMul", ["candidates", "column"], ["products"]),
-        helper.make_node("Squeeze", ["products", "last"], ["scores"]),
-    ]
-    query = helper.make_tensor_value_info("query", TensorProto.FLOAT, ["q", tiny.FEATURE])
-    candidates = helper.make_tensor_value_info("candidates", TensorProto.FLOAT, ["q", "k", tiny.FEATURE])
-    scores = helper.make_tensor_value_info("scores", TensorProto.FLOAT, ["q", "k"])
-    last = numpy_helper.from_array(np.array([2], np.int64), "last")
-    graph = helper.make_graph(nodes, "rescore", [query, candidates], [scores], [last])
-    opset = [helper.make_opsetid("", 17)]
-    onnx.save(
-        helper.make_model(graph, opset_imports=opset, ir_version=9), description.folder / "rescore.onnx"
-    )
-    bundles.save(description)
-    with house(tmp_path / "data", description.folder) as shop:
-        assert shop.put("red-box", "red").status_code == 200
-        before = Scrape(shop).count("multifold_work_seconds_count", work="rescore")
-        assert shop.best(text="a red box") == "red-box"
-        assert Scrape(shop).count("multifold_work_seconds_count", work="rescore") > before
 
 
 @pytest.mark.parametrize(

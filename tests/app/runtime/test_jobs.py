@@ -12,7 +12,6 @@ from app.runtime import bulk
 from multifold.client import Client, NewItem, ServiceError
 from tests.app.answers import refused
 from tests.app.house import House, house
-from tests.app.process import serve
 from tests.waiting import until, wait_for
 
 
@@ -81,15 +80,3 @@ def test_a_job_goes_on_when_the_service_is_back(
     with house(tmp_path, bundle) as shop, Client(shop.url) as client:
         done = client.wait(job.id, 0.05)
         assert (done.state, done.done, client.count()) == ("done", 200, 200)
-
-
-@pytest.mark.slow
-def test_a_job_goes_on_after_a_kill(tmp_path: Path, bundle: Path) -> None:
-    with serve(tmp_path, bundle) as first, first.client() as wire, Client(str(wire.base_url)) as client:
-        job = client.upsert_later(items(1500))
-        until(lambda: client.count() >= 16)
-        first.process.kill()
-        first.wait()
-    with serve(tmp_path, bundle) as second, second.client() as wire, Client(str(wire.base_url)) as client:
-        done = client.wait(job.id)
-        assert (done.state, client.count()) == ("done", 1500)

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,6 @@ from multifold.client import Client, ServiceError
 from tests import tiny
 from tests.app.answers import refused
 from tests.app.house import House, house, png
-from tests.app.process import serve
 from tests.index.servers import Server
 from tests.waiting import wait_for
 
@@ -208,26 +206,6 @@ def test_what_makes_no_sense_is_refused(client: Client) -> None:
         assert caught.value.code == code
     assert [job.kind for job in client.jobs()] == []
     assert [one.name for one in client.collections()] == ["main", "same"]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("moment", [0.05, 1.0])
-def test_a_kill_while_it_moves_loses_nothing(
-    tmp_path: Path, bundle: Path, others: Path, moment: float
-) -> None:
-    told = {"MULTIFOLD_BUNDLES": str(others), "MULTIFOLD_REQUEST_TIMEOUT": "12"}
-    with serve(tmp_path, bundle, **told) as one, one.client() as wire, Client(str(wire.base_url)) as client:
-        for number in range(40):
-            client.upsert(f"item-{number:02}", texts=[f"a red box {number}"])
-        job = client.rebuild("main", "second", bundle="second", alias="default")
-        time.sleep(moment)
-    with serve(tmp_path, bundle, **told) as two, two.client() as wire, Client(str(wire.base_url)) as client:
-        whole = [item.id for item in client.items()]
-        assert len(whole) == 40  # one or the other, and whole
-        done = client.wait(job.id, 0.1)
-        assert done.state == "done"
-        assert client.info()["bundle"]["name"] == "second"
-        assert [item.id for item in client.items()] == whole
 
 
 def test_a_bundle_is_read_anew_without_a_failed_request(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The collection in a browser: adding and deleting; and what the page says while the service is away."""
+"""The collection in a browser: adding and deleting; and what the page says while the service is not ready."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -108,7 +108,7 @@ def test_a_folder_is_added_under_its_paths(empty: Page, own: House, tmp_path: Pa
     assert own.client.get("/v1/items/things%2Fb").json()["observations"][0]["text"] == "a yellow ball"
 
 
-def test_a_service_that_is_away_or_not_ready_is_told_and_waited_for(
+def test_a_service_that_is_not_ready_is_told_and_waited_for(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def not_yet(_: object) -> None:
@@ -120,14 +120,6 @@ def test_a_service_that_is_away_or_not_ready_is_told_and_waited_for(
         page.wait(lambda: "not ready. the encoder is still being read" in page.find("#health").text)
         page.shot("not-ready")
     page.wait(lambda: not page.find("#health").is_displayed())
-    command = page.driver.execute_cdp_cmd
-    command("Network.enable", {})
-    command("Network.setBlockedURLs", {"urls": ["*/v1/*", "*/readyz"]})
-    page.type("a red box")
-    page.wait(lambda: "does not answer" in page.find("#message").text)
-    command("Network.setBlockedURLs", {"urls": []})
-    page.press("#words", Keys.ENTER)
-    page.wait(lambda: page.best() == "red-box")
 
 
 def test_a_collection_is_chosen(empty: Page, own: House) -> None:

@@ -25,6 +25,9 @@ def test_thumbs_order_a_search_at_once_and_a_click_takes_them_back(page: Page, s
     page.wait(lambda: page.count("#judged button") == 2)
     assert "a red box" in page.texts("#judged button")[1]
     page.wait(lambda: len(shop.client.get("/v1/feedback").json()["feedback"]) == 2)
+    kept = {one["item"]: one for one in shop.client.get("/v1/feedback").json()["feedback"]}
+    assert (kept[last]["verdict"], kept[last]["query"][0]["text"]) == ("good", "a red box")
+    assert kept["red-box"]["verdict"] == "bad"
     page.shot("examples")
     page.click(thumb(last, "good"))  # a second click takes it back, and the feedback too
     page.wait(lambda: page.count("#judged button") == 1)

@@ -54,19 +54,6 @@ def test_a_followed_folder_is_told_with_its_progress_and_what_was_refused(
         at.wait(lambda: at.texts("#stock") == ["42 items"])
 
 
-def test_the_start_offers_the_own_folder_first(page: Page, tmp_path: Path) -> None:
-    with house(tmp_path / "data", FURNITURE) as own:
-        at = Page(page.driver, own.url)
-        at.open()
-        at.wait(lambda: at.count("#banner li") == 3)
-        offers = at.texts("#banner li")
-        for offer, command in zip(offers, ("make serve FOLDER", "make pull", "multifold train"), strict=True):
-            assert command in offer
-        assert not at.find("#folder").is_displayed()
-        at.click("#banner .link")
-        at.wait(lambda: at.find("#zone").is_displayed())
-
-
 def test_a_whole_folder_is_handed_over_paused_and_reported(
     page: Page, things: Path, tmp_path: Path, bundle: Path
 ) -> None:

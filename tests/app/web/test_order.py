@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from selenium.webdriver import Keys
@@ -144,33 +143,3 @@ def test_what_shows_the_same_is_shown_once(at: Page) -> None:
     at.click("#detail .same a")
     at.wait(lambda: at.find("#detail .id span").text == other)
     assert at.count("#detail .same") == 0
-
-
-def test_thumbs_are_kept_as_feedback(at: Page, priced: House) -> None:
-    at.open("/?like=old%2Fred_box&target=shape")
-    at.wait(lambda: len(at.found()) == 4 and at.find("#results .thumbs").is_displayed())
-    best = at.best()
-    at.click("#results [data-verdict=good]")
-    at.wait(lambda: at.find("#results [data-verdict=good]").get_attribute("aria-pressed") == "true")
-
-    def kept() -> list[dict[str, Any]]:
-        """What the service keeps; a pressed thumb is shown before that."""
-        feedback: list[dict[str, Any]] = priced.client.get("/v1/feedback").json()["feedback"]
-        return feedback
-
-    at.wait(lambda: len(kept()) == 1)
-    (one,) = kept()
-    assert (one["item"], one["verdict"], one["query"][0]["id"]) == (best, "good", "old/red_box")
-    assert one["observation"]["kind"] == "view"
-    at.click("#results .open")
-    at.click("#detail [data-verdict=bad]")  # another mind
-    at.wait(lambda: at.find("#detail [data-verdict=bad]").get_attribute("aria-pressed") == "true")
-    at.shot("judged")
-    at.wait(lambda: [one["verdict"] for one in kept()] == ["bad"])
-    at.open("/?q=red&like=old%2Fblue_box&w=-0.5")
-    at.wait(lambda: at.count("#results .card") > 0 and at.find("#results .thumbs").is_displayed())
-    at.click("#results [data-verdict=bad]")
-    at.wait(lambda: len(kept()) == 2)
-    at.open("/?all=1")  # nothing was asked, so nothing can be judged
-    at.wait(lambda: len(at.found()) > 0)
-    assert not at.find("#results .thumbs").is_displayed()

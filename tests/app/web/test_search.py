@@ -5,10 +5,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from selenium.webdriver import Keys
 
 from tests.app import browser
-from tests.app.browser import STICKS_OUT, Page
+from tests.app.browser import Page
 from tests.app.house import House, box, png
 
 pytestmark = browser.marks
@@ -126,18 +125,6 @@ def test_a_bad_file_is_explained_and_the_next_search_works(page: Page, tmp_path:
     page.wait(lambda: page.best() == "red-box")
     assert not page.find("#message").is_displayed()
     assert all("status of 422" in complaint for complaint in page.complaints())
-
-
-@pytest.mark.parametrize("width", [320, 768, 1600, 3840])
-def test_nothing_sticks_out(page: Page, width: int) -> None:
-    with page.sized(width):
-        page.open("/?q=a+long+red+box+with+legs&like=red-box&w=-2&is.is=red&is.is=blue&item=red-box")
-        page.wait(lambda: len(page.found()) == 2 and page.find("#detail").is_displayed())
-        assert page.script(STICKS_OUT) == 0
-        page.press("#detail", Keys.ESCAPE)
-        page.wait(lambda: not page.find("#detail").is_displayed())
-        page.unfold("#filters details")
-        assert page.script(STICKS_OUT) == 0
 
 
 def test_no_request_leaves_the_host(page: Page) -> None:

@@ -10,7 +10,7 @@ import pytest
 from selenium.webdriver import ActionChains, Keys
 
 from tests.app import browser
-from tests.app.browser import STICKS_OUT, Page
+from tests.app.browser import Page
 from tests.app.house import House, box, house, png
 
 pytestmark = browser.marks
@@ -60,15 +60,6 @@ def test_the_start_shows_what_there_is(at: Page) -> None:
     assert not at.find("#start").is_displayed()
     at.driver.back()
     at.wait(lambda: at.find("#start").is_displayed())
-
-
-@pytest.mark.parametrize("width", [320, 768])
-def test_the_start_fits(at: Page, width: int) -> None:
-    with at.sized(width):
-        at.open()
-        at.wait(lambda: at.count("#start .sentences li") == 1)
-        assert at.script(STICKS_OUT) == 0
-        at.shot(f"start-{width}")
 
 
 def test_facets_count_what_was_found(at: Page) -> None:

@@ -82,16 +82,6 @@ def test_a_snapshot_is_taken_and_fetched(at: Page, works: House) -> None:
     assert len(data) == works.client.get("/v1/snapshots").json()["snapshots"][0]["bytes"]
 
 
-def test_without_a_key_the_page_says_so(page: Page, tmp_path: Path, bundle: Path) -> None:
-    with house(tmp_path, bundle, keys=f"admin:{ADMIN}") as locked:
-        at = Page(page.driver, locked.url)
-        at.open()
-        at.wait(lambda: "wants a key" in at.find("#message").text)
-        at.shot("no-key")
-        at.type("a red box")
-        at.wait(lambda: "needs a key that may read" in at.find("#message").text)
-
-
 def test_reading_may_be_open_while_the_rest_needs_a_key(page: Page, tmp_path: Path, bundle: Path) -> None:
     with house(tmp_path, bundle, keys=f"write:{WRITE}", open_read=True) as locked:
         locked.client.headers["x-api-key"] = WRITE

@@ -7,7 +7,7 @@ import pytest
 from benches.index import race
 from benches.index.racers import RACERS, Racer
 
-SIZES = ["--rows", "3000", "--dim", "8", "--queries", "16"]
+SIZES = ["--rows", "1200", "--dim", "8", "--queries", "16"]
 
 
 class NeverInstalled(Racer):

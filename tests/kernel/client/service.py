@@ -1,12 +1,15 @@
 """A stand-in for the network: a service that gives one answer, and keeps what it was asked."""
 
+import asyncio
 import json
+from collections.abc import Callable
 from email import message_from_bytes
 from typing import Any
 
 import httpx
 
 from multifold.client import AsyncClient, Client
+from multifold.errors import MultifoldError
 
 URL = "http://house:8000"
 
@@ -28,9 +31,6 @@ class Service:
     def client(self, **options: Any) -> Client:  # noqa: ANN401 (the client's own)
         return Client(URL, transport=httpx.MockTransport(self), **options)
 
-    def async_client(self, **options: Any) -> AsyncClient:  # noqa: ANN401
-        return AsyncClient(URL, transport=httpx.MockTransport(self), **options)
-
     @property
     def json(self) -> Any:  # noqa: ANN401 (any JSON)
         """The body that was sent last."""
@@ -47,3 +47,27 @@ class Service:
             (of["name"], of.get("filename"), one.get_content_type(), one.get_payload(decode=True))  # type: ignore[misc]
             for of, one in told
         ]
+
+
+def both(
+    answer: Callable[[httpx.Request], httpx.Response],
+    ask: Callable[[Any], Any],
+    **options: Any,  # noqa: ANN401 (the client's own)
+) -> list[Any]:
+    """What a method gives, or raises, of the client that waits and of the one that is awaited."""
+
+    def waited() -> Any:  # noqa: ANN401
+        with Client(URL, transport=httpx.MockTransport(answer), **options) as client:
+            return ask(client)
+
+    async def awaited() -> Any:  # noqa: ANN401
+        async with AsyncClient(URL, transport=httpx.MockTransport(answer), **options) as client:
+            return await ask(client)
+
+    outcomes: list[Any] = []
+    for asynchronous in (False, True):
+        try:
+            outcomes.append(asyncio.run(awaited()) if asynchronous else waited())
+        except MultifoldError as error:
+            outcomes.append(error)
+    return outcomes

@@ -1,6 +1,5 @@
 """Connections to a service: addresses, keys, and a sentence for every failure."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 
 from multifold.client import AsyncClient, Client, ServiceError
 from multifold.errors import MultifoldError
-from tests.kernel.client.service import URL, Service
+from tests.kernel.client.service import URL, Service, both
 
 ERROR = {"code": "bad_image", "message": "the picture is cut short", "request_id": "r1"}
 HITS: dict[str, Any] = {
@@ -18,26 +17,6 @@ HITS: dict[str, Any] = {
     "version": 12,
     "bundle": "furniture",
 }
-
-
-def both(service: Service, ask: Callable[[Any], Any], **options: Any) -> list[Any]:  # noqa: ANN401
-    """What a method gives, or raises, of the client that waits and of the one that is awaited."""
-
-    def waited() -> Any:  # noqa: ANN401
-        with service.client(**options) as client:
-            return ask(client)
-
-    async def awaited() -> Any:  # noqa: ANN401
-        async with service.async_client(**options) as client:
-            return await ask(client)
-
-    outcomes: list[Any] = []
-    for asynchronous in (False, True):
-        try:
-            outcomes.append(asyncio.run(awaited()) if asynchronous else waited())
-        except MultifoldError as error:
-            outcomes.append(error)
-    return outcomes
 
 
 def test_errors_of_the_service_keep_code_status_and_sentence() -> None:

@@ -1,8 +1,5 @@
 """Several collections in one service: made, asked by name, called by aliases, dropped."""
 
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -265,53 +262,6 @@ def test_an_older_folder_opens_as_the_main_collection(tmp_path: Path, bundle: Pa
     with open_collections(Settings(data=tmp_path, bundle=bundle)) as shelf:
         assert shelf.default == "main"
         assert shelf.services() == [shelf.main]
-
-
-KILLED = """
-import sys
-from pathlib import Path
-from app.settings import Settings
-from app.collections.collections import open_collections
-with open_collections(Settings(data=Path(sys.argv[1]), bundle=Path(sys.argv[2]))) as shelf:
-    print("ready", flush=True)
-    turn = 0
-    while True:
-        name = ("one", "two")[turn % 2]
-        shelf.set_alias("shop", name)
-        shelf.create(f"more-{turn}", None, None)
-        if turn:
-            shelf.drop(f"more-{turn - 1}")
-        print(name, flush=True)
-        turn += 1
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("after", [2, 9])
-def test_a_kill_leaves_one_or_the_other(tmp_path: Path, bundle: Path, after: int) -> None:
-    with open_collections(Settings(data=tmp_path, bundle=bundle)) as shelf:
-        for name in ("one", "two"):
-            shelf.create(name, None, None)
-        shelf.set_alias("shop", "one")
-    with subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(tmp_path), str(bundle)],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    ) as process:
-        assert process.stdout is not None
-        lines = [process.stdout.readline() for _ in range(1 + after)]
-        process.kill()
-        last = (lines + process.stdout.readlines())[-1].strip()
-    with open_collections(Settings(data=tmp_path, bundle=bundle)) as shelf:
-        listing = shelf.listing()
-        assert listing.aliases["shop"] in ("one", "two")
-        if listing.aliases["shop"] != last:  # what was not told yet may have been done
-            assert last in ("one", "two")
-        assert {"one", "two"} <= set(listing.entries)
-        assert shelf.errors == {}
-        folders = {path.name for path in (tmp_path / "collections").iterdir()}
-        assert folders == {entry.place for entry in listing.entries.values()}
 
 
 def test_commands_take_the_name_of_a_collection(

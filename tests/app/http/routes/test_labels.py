@@ -47,14 +47,11 @@ def test_items_are_ranked_as_a_search_among_them_ranks_them(shelf: House, client
         expected = [scores[str(one.id)] for one in ranked]
         assert [one.score for one in ranked] == pytest.approx(expected, abs=1e-5)
         assert [names[one.index] for one in ranked] == [one.id for one in ranked]
-
-
-def test_a_rerank_has_the_confidence_of_a_search_among_the_same(shelf: House, client: Client) -> None:
     every = [f"{colour}-{number}" for colour in SHADES for number in range(3)]
-    found = client.search(text="a red box", limit=12, filter={"is": {"in": [*SHADES]}}).hits
+    hits = client.search(text="a red box", limit=12, filter={"is": {"in": [*SHADES]}}).hits
     ranked = client.rerank(Search(text="a red box"), [MixPart(id=name) for name in every]).candidates
     sure = {one.id: one.confidence for one in ranked}
-    assert {hit.id: hit.confidence for hit in found} == pytest.approx(sure, abs=1e-6)
+    assert {hit.id: hit.confidence for hit in hits} == pytest.approx(sure, abs=1e-6)
 
 
 def test_texts_and_pictures_that_are_no_items_are_ranked(client: Client) -> None:

@@ -28,6 +28,10 @@ def test_a_mesh_of_any_format_comes_as_glb(shop: House) -> None:
         tag = {"if-none-match": answer.headers["etag"]}
         assert shop.client.get("/v1/items/cone/model", headers=tag).status_code == 304
         (file,) = shop.client.get("/v1/items/cone").json()["files"]
+        original = shop.client.get(file["url"])
+        assert (original.content, original.headers["content-type"]) == (stl, "application/octet-stream")
+        assert original.headers["content-disposition"].startswith("attachment")
+        assert shop.client.get("/v1/items/cone/files/1").status_code == 404
         kept = shop.client.get("/v1/items/cone/model", params={"v": file["url"].partition("v=")[2]})
         assert "immutable" in kept.headers["cache-control"]
     finally:

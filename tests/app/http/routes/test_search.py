@@ -1,7 +1,6 @@
 """Searches in JSON and by form, several at once, pages of them, items that are alike, and facets."""
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +27,6 @@ def hits(shop: House, **asked: Any) -> list[dict[str, Any]]:  # noqa: ANN401 (an
 
 def ids(found: list[dict[str, Any]]) -> list[str]:
     return [hit["id"] for hit in found]
-
-
-def vector(shop: House, text: str) -> list[float]:
-    encoder = shop.service.encoder
-    numbers: list[float] = encoder.vectors(encoder.texts([text]).features)[0].tolist()
-    return numbers
 
 
 @pytest.mark.parametrize("colour", BOXES)
@@ -72,18 +65,6 @@ def test_what_is_lost_of_a_query_is_reported(shop: House) -> None:
         assert answer["warnings"] == ["drawn without 'oak.mtl', which does not lie beside it"]
 
 
-def test_many_ask_at_once_and_each_gets_their_own_answer(shop: House) -> None:
-    def asked(number: int) -> tuple[str, str]:
-        colour = BOXES[number % len(BOXES)]
-        mesh = uri(box(colour), "model/gltf-binary")
-        ways = ({"text": colour}, {"image": uri(png(colour))}, {"mesh": mesh})
-        return colour, shop.best(**ways[number % len(ways)])
-
-    with ThreadPoolExecutor(8) as people:
-        for colour, found in people.map(asked, range(24)):
-            assert found == f"{colour}-box"
-
-
 class TestForms:
     """The same, as a form."""
 
@@ -101,12 +82,6 @@ class TestForms:
     def test_a_form_finds_what_json_finds(self, shop: House, part: Any, data: dict[str, str]) -> None:  # noqa: ANN401
         response = shop.client.post("/v1/search", files=[part], data=data)
         assert response.json()["hits"][0]["id"] == "green-box", response.text
-
-    def test_a_mesh_may_have_its_format_stated(self, shop: House) -> None:
-        corners = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
-        files = {"mesh": ("m", corners.encode())}
-        response = shop.client.post("/v1/search", files=files, data={"mesh_format": "obj"})
-        assert len(response.json()["hits"]) == len(BOXES)
 
     def test_a_form_has_pages(self, shop: House) -> None:
         form, files = {"target": "text", "limit": "2"}, {"image": png("red")}
@@ -131,12 +106,6 @@ def test_the_side_of_an_item_can_be_chosen(shop: House) -> None:
     assert ids(hits(shop, id="words", target="text"))[0] == "words"
     assert len(hits(shop, id="words")) == len(BOXES)
     shop.client.delete("/v1/items/words")
-
-
-def test_a_vector_finds_what_its_text_finds(shop: House) -> None:
-    by_text, by_vector = hits(shop, text="a blue box"), hits(shop, vector=vector(shop, "a blue box"))
-    assert ids(by_vector) == ids(by_text)
-    assert [hit["score"] for hit in by_vector] == pytest.approx([hit["score"] for hit in by_text], abs=1e-5)
 
 
 def test_the_score_of_a_mix_is_the_weighted_sum_of_scores(shop: House) -> None:
@@ -280,11 +249,6 @@ class TestSimilar:
         assert ids(self.post(shop, "red-box", limit=1, offset=1).json()["hits"]) == ids(found)[1:2]
         assert self.post(shop, "red-box", filter={"is": "red"}).json()["hits"] == []
 
-    def test_ids_may_hold_slashes(self, shop: House) -> None:
-        shop.client.put("/v1/items/a%2Fb", files={"texts": (None, "red")})
-        assert ids(self.post(shop, "a%2Fb", target="text").json()["hits"])[0] == "red-box"
-        shop.client.delete("/v1/items/a%2Fb")
-
     def test_what_cannot_be_compared_is_refused(self, shop: House) -> None:
         refused(self.post(shop, "nobody"), 404, "not_found")
         refused(self.post(shop, "red-box", target="shape", min_confidence=0.1), 422, "no_calibration")
@@ -408,13 +372,6 @@ class TestFacets:
         answer = store.client.post("/v1/facets", json=asked)
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
-
-    def test_of_items(self, store: House) -> None:
-        found = self.count(store, keys=["is", "n", "none"], filter={"n": {"lt": 2}}, limit=2)
-        assert [one["count"] for one in found["facets"]["is"]] == [2, 2]
-        assert len(found["facets"]["n"]) == 2
-        assert found["facets"]["none"] == []
-        assert found["ranges"] == {"n": {"min": 0, "max": 1, "count": 8}}
 
     def test_of_the_hits_of_a_query(self, store: House) -> None:
         red = {"text": "a red box", "target": "text", "limit": 1, "offset": 1}

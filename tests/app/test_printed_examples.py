@@ -1,4 +1,4 @@
-"""The examples of the README work as they are printed, beside the demo and with a folder of one's own."""
+"""The examples of the README and of docs/api.md work as they are printed."""
 
 import re
 import shutil
@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from app.runtime import rebuild
 from multifold.cli import main
 from tests.app.house import House, box, house, png
 
 HOUSE = Path(__file__).parents[2]
 README = (HOUSE / "README.md").read_text(encoding="utf-8")
+API = (HOUSE / "docs" / "api.md").read_text(encoding="utf-8")
 BUNDLE = HOUSE / "bundles" / "furniture"
 ADDRESS = "http://127.0.0.1:8000"
 SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
@@ -45,6 +47,27 @@ def test_the_snippets_search_a_running_demo(demo: House, capfd: pytest.CaptureFi
     assert all(re.fullmatch(r"furniture-44-\d+ \w+ \d+% /v1/items/\S+", line) for line in lines), lines
     done = subprocess.run(["bash", "-euc", code["bash"].replace(ADDRESS, demo.url)], capture_output=True)
     assert b'"hits":[{"id":"furniture-44-' in done.stdout
+
+
+@pytest.mark.slow
+def test_every_example_of_the_api_works_in_its_order(
+    tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(rebuild, "longest_request", lambda _: 1.0)
+    Path("photo.png").write_bytes(png("red"))
+    Path("box.glb").write_bytes(box("red"))
+    blocks = [(language, text) for language, text in BLOCK.findall(API) if ADDRESS in text]
+    assert len(blocks) >= 9
+    with house(tmp_path / "data", bundle) as fresh:
+        for language, text in blocks:
+            asked = text.replace(ADDRESS, fresh.url)
+            if language == "python":
+                exec(compile(asked, "docs/api.md", "exec"), {})
+                continue
+            done = subprocess.run(["bash", "-euc", asked], capture_output=True, text=True, timeout=600)
+            assert done.returncode == 0, f"{asked}\n{done.stdout}\n{done.stderr}"
+            assert '"error":{"code":"internal"' not in done.stdout
 
 
 @pytest.mark.slow

@@ -262,6 +262,26 @@ def first_not_before(
     return low
 
 
+@compile_annotated()
+def find_words(
+    wanted: UInt8[np.ndarray, " w"],
+    ends: Int64[np.ndarray, " n"],
+    letters: UInt8[np.ndarray, " b"],
+    starts: Int64[np.ndarray, " m"],
+) -> Int64[np.ndarray, " n"]:
+    """The places of wanted words among some in order; -1 for those that are not there."""
+    places = np.full(len(ends) - 1, -1, np.int64)
+    for at in range(len(places)):
+        word = wanted[ends[at] : ends[at + 1]]
+        place = first_not_before(word, letters, starts)
+        if place < len(starts) - 1 and starts[place + 1] - starts[place] == len(word):
+            same = 0
+            while same < len(word) and letters[starts[place] + same] == word[same]:
+                same += 1
+            places[at] = place if same == len(word) else -1
+    return places
+
+
 @compile_annotated("scores")
 def score_rows(
     rows: Int8[np.ndarray, "r d"],

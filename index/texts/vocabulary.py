@@ -10,7 +10,7 @@ from itertools import chain, islice
 import numpy as np
 from jaxtyping import Int32, Int64, UInt8
 
-from index.texts.kernels import first_not_before
+from index.texts.kernels import find_words, first_not_before
 
 PACK_AT, PACK_SHARE = 1 << 18, 4  # new words, or a part of all words, that are packed
 NEW_BYTES = 120  # that a word in a dictionary takes, about
@@ -37,11 +37,12 @@ class PackedWords:
         """How much memory or mapped file it takes."""
         return self.letters.nbytes + self.starts.nbytes + self.numbers.nbytes
 
-    def number(self, word: str) -> int:
-        """The number of a word, or `NO_WORD`."""
-        raw = word.encode()
-        place = self._place(raw)
-        return int(self.numbers[place]) if place < len(self) and self._word(place) == raw else NO_WORD
+    def find(self, words: Sequence[str]) -> list[int]:
+        """The number of each word, or `NO_WORD`."""
+        every = [word.encode() for word in words]
+        ends = np.cumsum([0, *map(len, every)], dtype=np.int64)
+        places = find_words(np.frombuffer(b"".join(every), np.uint8), ends, self.letters, self.starts)
+        return [int(self.numbers[place]) if place >= 0 else NO_WORD for place in places.tolist()]
 
     def beginning_with(self, prefix: bytes) -> Iterator[int]:
         """The numbers of words that begin so."""
@@ -90,7 +91,11 @@ class Vocabulary:
     def get(self, word: str) -> int:
         """The number of a word, or `NO_WORD`."""
         number = self._new.get(word)
-        return self.packed.number(word) if number is None else number
+        return self.packed.find([word])[0] if number is None else number
+
+    def find(self, words: Sequence[str]) -> list[int]:
+        """The number of each word, or `NO_WORD`."""
+        return list(map(self._new.get, words, self.packed.find(words)))
 
     def add(self, word: str) -> int:
         """The number of a word, a new one if it had none."""
@@ -139,4 +144,4 @@ class Vocabulary:
         more = (left + letter + right for left, right in cuts for letter in ALPHABET)
         near = dict.fromkeys(chain(swapped, fewer, other, more))
         near.pop(word, None)
-        return (number for number in map(self.get, near) if number != NO_WORD)
+        return (number for number in self.find([*near]) if number != NO_WORD)

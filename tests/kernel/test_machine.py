@@ -5,10 +5,12 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
-from multifold.machine import LOW_PRIORITY, cores, lower_thread_priority, map_ahead
+from multifold import machine
+from multifold.machine import LOW_PRIORITY, cores, lower_thread_priority, map_ahead, memory_limit
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own there")
@@ -43,3 +45,19 @@ def test_cores_are_those_that_the_process_may_use(monkeypatch: pytest.MonkeyPatc
     for counted, expected in ((7, 7), (None, 1)):
         monkeypatch.setattr(os, "cpu_count", lambda counted=counted: counted)
         assert cores() == expected
+
+
+def test_the_memory_of_a_container_counts(tmp_path: Path) -> None:
+    files = [str(tmp_path / name) for name in ("max", "none", "limit")]
+    (tmp_path / "max").write_text("max\n")
+    assert memory_limit(files) == memory_limit([])
+    (tmp_path / "limit").write_text("1048576\n")
+    assert memory_limit(files) == 1 << 20
+
+
+def test_no_more_threads_search_than_openmp_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert machine.openmp_threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "")
+    assert machine.openmp_threads() == 4

@@ -1,4 +1,4 @@
-"""Indexes are built in little memory: they are those that FAISS makes, and their lists have no spare room."""
+"""Indexes are built piece by piece: they are those that FAISS makes of all rows at once."""
 
 import numpy as np
 import pytest
@@ -11,65 +11,41 @@ from index.engines.faiss_index import BuildStopped, FaissIndex, IndexStart, empt
 from index.engines.faiss_library import Index, faiss, reduction_for
 from index.engines.index_build import build_index, extend_index
 
-DIM, COUNT = 32, 5000
+DIM, COUNT = 32, 4000
 SCENE = sphere_vectors(COUNT, DIM, 32)
 VIEW = view_of(np.arange(COUNT), SCENE.rows)
 REDUCTION = reduction_for("ip", DIM, VIEW.lengths)
-PLAIN = ("IVF32,SQ4", "IVF32,SQ8", "IVF32,Flat", "IVF32_HNSW8,SQ8", "IVF32,PQ8x4", "IVF32,RaBitQ4")
-OTHERS = ("IVF32,PQ8x4fs", "IVF32,RaBitQfs", "PCA16,IVF32,PQ8x4", "SQ8")
+SHARED = ("IVF32,SQ4", "IVF32,SQ8", "IVF32,Flat", "IVF32_HNSW8,SQ8")  # whose cells others may share
+OTHERS = ("IVF32,PQ8x4", "IVF32,RaBitQ4", "IVF32,PQ8x4fs", "IVF32,RaBitQfs", "PCA16,IVF32,PQ8x4", "SQ8")
 SLOW = pytest.param("OPQ8,IVF32,PQ8x4", marks=pytest.mark.slow)
 
 
-def never() -> bool:
-    return False
-
-
 def built(name: str) -> FaissIndex:
-    return build_index(name, VIEW, REDUCTION, on_gpu=False, stopped=never)
+    return build_index(name, VIEW, REDUCTION, on_gpu=False, stopped=lambda: False)
 
 
-def taught(name: str) -> Index:
-    """The index as FAISS alone makes it."""
+def written(index: Index) -> bytes:
+    return bytes(faiss.serialize_index(index))
+
+
+@pytest.mark.parametrize("name", [*SHARED, *OTHERS, SLOW])
+def test_it_is_the_index_that_faiss_makes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = built(name)
     index = empty_index(name, REDUCTION.width)
     index.train(REDUCTION.gallery(SCENE.rows))
     index.add(REDUCTION.gallery(SCENE.rows))
-    return index
-
-
-@pytest.mark.parametrize("name", [*PLAIN, *OTHERS, SLOW])
-def test_it_is_the_index_that_faiss_makes(name: str) -> None:
-    ours, theirs = built(name).index, taught(name)
-    assert ours.ntotal == COUNT
-    assert bytes(faiss.serialize_index(ours)) == bytes(faiss.serialize_index(theirs))
-
-
-def places_of(lists: Index) -> list[int]:
-    """Where the codes of each list are in memory."""
-    return [int(lists.get_codes(cell)) for cell in range(32)]
-
-
-@pytest.mark.parametrize("name", PLAIN)
-def test_no_list_grows_while_it_is_filled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_build, "PIECE", 100)
-    places: list[list[int]] = []
-    make_room = index_build._make_room
-
-    def noted(lists: Index, *sizes: object) -> None:
-        make_room(lists, *sizes)  # type: ignore[arg-type]
-        places.append(places_of(lists))
-
-    monkeypatch.setattr(index_build, "_make_room", noted)
-    first = built(name)
-    assert places_of(first.index.invlists) == places[-1]
-    if first.cells is None:
+    assert ours.index.ntotal == COUNT
+    assert written(ours.index) == written(index)
+    assert (ours.cells is not None) == (name in SHARED)
+    if ours.cells is None:
         return
+    monkeypatch.setattr(index_build, "PIECE", 300)
     half = view_of(np.arange(COUNT // 2), SCENE.rows[: COUNT // 2])
-    begun = extend_index(IndexStart(first, 0), half, never)
+    begun = extend_index(IndexStart(ours, 0), half, lambda: False)
     assert begun is not None
-    whole = extend_index(IndexStart(begun, COUNT // 2), VIEW, never)
+    whole = extend_index(IndexStart(begun, COUNT // 2), VIEW, lambda: False)
     assert whole is not None
-    assert places_of(whole.index.invlists) == places[-1]
-    assert bytes(faiss.serialize_index(whole.index)) == bytes(faiss.serialize_index(first.index))
+    assert written(whole.index) == written(ours.index)
 
 
 def test_a_build_stops_between_two_pieces() -> None:
@@ -78,15 +54,15 @@ def test_a_build_stops_between_two_pieces() -> None:
         build_index("IVF32,SQ4", VIEW, REDUCTION, on_gpu=False, stopped=lambda: next(calls))
 
 
-@pytest.mark.parametrize("name", ["IVF32,SQ4", "IVF32,SQ8", "IVF32,Flat"])
+@pytest.mark.parametrize("name", SHARED[:3])
 def test_selected_rows_alone_are_candidates(name: str) -> None:
     ann = built(name)
     allowed = np.sort(np.random.default_rng(2).permutation(COUNT)[:300])
     chosen = np.zeros(COUNT, np.bool_)
     chosen[allowed] = True
-    ours = ann.candidates(SCENE.queries, 20, 32, np.packbits(chosen, bitorder="little"))
+    selected = np.packbits(chosen, bitorder="little")
     every = ann.candidates(SCENE.queries, COUNT, 32)
-    for found, ranked in zip(ours, every, strict=True):
-        assert found.tolist() == ranked[chosen[ranked]][:20].tolist()
-    few = ann.candidates(SCENE.queries, 400, 32, np.packbits(chosen, bitorder="little"))
+    for ours, ranked in zip(ann.candidates(SCENE.queries, 20, 32, selected), every, strict=True):
+        assert ours.tolist() == ranked[chosen[ranked]][:20].tolist()
+    few = ann.candidates(SCENE.queries, 400, 32, selected)
     assert ((few != NO_ROW).sum(axis=1) == 300).all()

@@ -9,31 +9,30 @@ import pytest
 
 from benches.index import generated_vectors
 from benches.index.generated_vectors import VectorSet
-from index.contracts import FLAT, Ids, IndexPlan
+from index.contracts import FLAT, IndexPlan
 from index.engines import faiss_index, segments, tuning
-from index.engines.exact_engine import ExactEngine, view_of
-from index.engines.faiss_engine import FaissEngine
+from index.engines.exact_engine import view_of
 from index.engines.faiss_index import FaissIndex, SearchSetting
 from index.engines.faiss_library import L2Reduction
-from index.engines.segments import SegmentReport, report_from_json
+from index.engines.segments import report_from_json
 from index.engines.tuning import ProbeTruth
 from multifold.types import Metric
-from tests.index.engines.recalls import MARGIN, built, recall
+from tests.index.engines.built import MARGIN, built, exact_of, found, recall
 
 ROWS, DIM = 1500, 32
 
 
-def sphere() -> VectorSet:
-    return generated_vectors.sphere_vectors(ROWS, DIM, 200)
+def sphere(rows: int = ROWS) -> VectorSet:
+    return generated_vectors.sphere_vectors(rows, DIM, 100)
 
 
 def lorentz() -> VectorSet:
-    return generated_vectors.lorentz_vectors(ROWS, DIM, 200, curvature=1.0, radius=2.0)
+    return generated_vectors.lorentz_vectors(ROWS, DIM, 100, curvature=1.0, radius=2.0)
 
 
 def cloud() -> VectorSet:
     """Signed vectors of very different lengths."""
-    rng, scene = np.random.default_rng(5), generated_vectors.sphere_vectors(ROWS, DIM, 200)
+    rng, scene = np.random.default_rng(5), sphere()
     rows = scene.rows * rng.lognormal(0, 0.7, (ROWS, 1)).astype(np.float32)
     return VectorSet(rows, scene.probes * 3, scene.queries * 3)
 
@@ -45,39 +44,32 @@ SCENES: dict[str, tuple[Callable[[], VectorSet], Metric]] = {
     "cloud": (cloud, "ip"),
 }
 SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("IVF{cells},RaBitQfs", "PQ16x4fs")]
-TYPES = ("HNSW16,SQ8", "IVF{cells},SQ8", *SLOW)
-
-
-def lasting(allowed: Ids) -> Ids:
-    allowed.flags.writeable = False
-    return allowed
 
 
 @pytest.mark.parametrize("space", SCENES)
-@pytest.mark.parametrize("type", TYPES)
-def test_every_geometry_reaches_its_target(type: str, space: str) -> None:  # noqa: A002
+@pytest.mark.parametrize("type", ["HNSW16,SQ8", "IVF{cells},SQ8", *SLOW])
+def test_every_geometry_reaches_its_target_and_a_filter_costs_no_hit(type: str, space: str) -> None:  # noqa: A002
     make, metric = SCENES[space]
     scene = make()
-    engine = built(scene, metric, IndexPlan(type, "cpu", 0.95, seal_at=1, flat_below=0))
+    engine = built(scene, metric, IndexPlan(type, "cpu", 0.95, seal_at=ROWS, flat_below=0))
     (report,) = engine.reports()
     assert report.probed_with == "queries"
     assert report.recall >= 0.95
+    again = report_from_json(report.as_json())
+    assert (str(again), again.as_json()) == (str(report), report.as_json())
     for limit in (10, 40):
-        assert recall(engine, scene, metric, limit, None) >= 0.95 - MARGIN
-    engine.close()
-
-
-@pytest.mark.parametrize("type", ["HNSW16,SQ8", "IVF{cells},SQ8", "IVF{cells},Flat"])
-def test_a_filter_costs_no_hit(type: str) -> None:  # noqa: A002
-    scene = sphere()
-    engine = built(scene, "ip", IndexPlan(type, "cpu", 0.95, seal_at=1, flat_below=0))
-    centre = scene.queries.mean(axis=0)
+        assert recall(engine, scene, metric, limit) >= 0.95 - MARGIN
+    rng, centre = np.random.default_rng(1), scene.queries.mean(axis=0)
+    farthest = np.argsort(scene.rows @ centre)
     for share in (0.5, 0.2, 0.1, 0.01, 0.001):
-        for allowed in (
-            np.flatnonzero(np.random.default_rng(1).random(ROWS) < share),
-            np.sort(np.argsort(scene.rows @ centre)[: max(1, int(share * ROWS))]),  # those farthest from all
-        ):
-            assert recall(engine, scene, "ip", 10, allowed) >= 0.95 - MARGIN, share
+        some, apart = np.flatnonzero(rng.random(ROWS) < share), farthest[: max(1, int(share * ROWS))]
+        for allowed in (some, np.sort(apart)):
+            assert recall(engine, scene, metric, 10, allowed) >= 0.95 - MARGIN, share
+    near = np.argsort(-scene.rows @ scene.queries[0])[: ROWS // 5]
+    engine.remove(near)  # whole neighbourhoods
+    exact = exact_of(scene.rows, metric, np.setdiff1d(np.arange(ROWS), near))
+    assert found(engine, exact, scene.queries, 10) >= 0.95 - MARGIN
+    assert not np.isin(engine.search(scene.queries[:1], 10)[1], near).any()
     engine.close()
 
 
@@ -86,9 +78,7 @@ def test_threads_that_share_the_cells_of_a_query_find_the_same(monkeypatch: pyte
     light = built(scene, "ip", plan)
     monkeypatch.setattr(faiss_index, "HEAVY", 0)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    heavy = FaissEngine(DIM, "ip", plan, ask=lambda _: scene.probes)
-    heavy.add(np.arange(ROWS), scene.rows)
-    heavy.settle()
+    heavy = built(scene, "ip", plan)
     (one, *_), (other, *_) = light.parts, heavy.parts
     assert one.ann is not None
     assert other.ann is not None
@@ -105,32 +95,22 @@ def test_threads_that_share_the_cells_of_a_query_find_the_same(monkeypatch: pyte
 def test_codes_of_allowed_rows_are_searched_and_none_is_missed(
     metric: Metric, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Only a list of rows that nobody can write to is remembered, and rows that are removed are not found."""
     monkeypatch.setattr(segments, "BEGIN", 0)
-    scene, rng = generated_vectors.sphere_vectors(20_000, DIM, 100), np.random.default_rng(2)
-    engine = built(scene, metric, IndexPlan("IVF256,SQ8", "cpu", 0.95))
-    engine.search(scene.queries, 10, lasting(np.sort(rng.permutation(20_000)[:4000])))
-    assert len(engine.parts[0]._selections) == 1
+    count = 8000
+    scene, rng = sphere(count), np.random.default_rng(2)
+    engine = built(scene, metric, IndexPlan("IVF128,SQ8", "cpu", 0.95, seal_at=count))
     axis, along = np.argsort(scene.rows[:, 0]), np.argsort(scene.rows @ scene.queries[0])
-    for order in (rng.permutation(20_000), axis, along, along[::-1]):
-        for count in (4500, 2000):
-            assert recall(engine, scene, metric, 10, np.sort(order[:count])) >= 0.95 - MARGIN
-    engine.close()
-
-
-def test_only_a_filter_that_nobody_can_write_to_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that are removed later are not found by it."""
-    monkeypatch.setattr(segments, "BEGIN", 0)
-    scene = generated_vectors.sphere_vectors(20_000, DIM, 8)
-    engine = built(scene, "ip", IndexPlan("IVF256,SQ8", "cpu", 0.95))
-    allowed = np.arange(0, 20_000, 5)
+    for order in (rng.permutation(count), axis, along, along[::-1]):
+        for some in (count // 4 - 200, count // 10):
+            assert recall(engine, scene, metric, 10, np.sort(order[:some])) >= 0.95 - MARGIN
+    allowed = np.arange(0, count, 5)
     for rest in (0, 1):
         assert (engine.search(scene.queries, 10, allowed)[1] % 5 == rest).all()
         allowed += 1
-    assert not engine.parts[0]._selections
-    allowed = lasting(np.arange(0, 20_000, 5))
+    allowed.flags.writeable = False
     for _ in range(2):
         best = engine.search(scene.queries, 10, allowed)[1][:, 0]
-        assert len(engine.parts[0]._selections) == 1
         engine.remove(best)
         assert not np.isin(engine.search(scene.queries, 10, allowed)[1], best).any()
     engine.close()
@@ -143,25 +123,11 @@ def test_the_fewer_rows_count_the_further_it_looks() -> None:
     assert setting.within(0.5).candidates > 2 * setting.candidates
 
 
-def test_deleting_whole_neighbourhoods_costs_no_hit() -> None:
-    scene = sphere()
-    engine = built(scene, "ip", IndexPlan("HNSW16,SQ8", "cpu", 0.95, seal_at=ROWS, flat_below=0))
-    near = np.argsort(-scene.rows @ scene.queries[0])[: ROWS // 5]
-    engine.remove(near)
-    left = np.setdiff1d(np.arange(ROWS), near)
-    exact = ExactEngine(DIM, "ip")
-    exact.add(left, scene.rows[left])
-    assert (engine.search(scene.queries, 10)[0] >= exact.search(scene.queries, 10)[0][:, -1:]).mean() >= 0.92
-    assert not np.isin(engine.search(scene.queries[:1], 10)[1], near).any()
-    engine.close()
-
-
 def test_below_the_target_the_next_type_is_taken_and_said(caplog: pytest.LogCaptureFixture) -> None:
     rows = np.random.default_rng(0).standard_normal((2000, 64)).astype(np.float32)
+    scene = VectorSet(rows, rows[:9], rows[:9])
     with caplog.at_level(logging.INFO, "index"):
-        engine = built(
-            VectorSet(rows, rows[:9], rows[:9]), "l2", IndexPlan("LSH", "cpu", 1.0, 1, 0), asked=False
-        )
+        engine = built(scene, "l2", IndexPlan("LSH", "cpu", 1.0, 1, 0), asked=False)
     (report,) = engine.reports()
     assert report.type == FLAT
     assert [trial.type for trial in report.missed] == ["LSH"]
@@ -192,7 +158,7 @@ def test_cells_strain_where_rows_have_no_neighbourhoods() -> None:
     anywhere = rng.standard_normal((2 * ROWS, DIM)).astype(np.float32)
     together = anywhere / 50 + rng.standard_normal((64, DIM), np.float32)[rng.integers(64, size=2 * ROWS)]
     for rows, strained in ((together, False), (anywhere, True)):
-        scene = VectorSet(rows[:ROWS], rows[ROWS:], rows[ROWS:])
+        scene = VectorSet(rows[:ROWS], rows[ROWS:][:200], rows[:9])
         engine = built(scene, "l2", IndexPlan("IVF{cells},SQ8", "cpu", 0.9, seal_at=ROWS, flat_below=0))
         (ann,) = (part.ann for part in engine.parts if part.ann is not None)
         assert ann.strained == strained
@@ -200,54 +166,53 @@ def test_cells_strain_where_rows_have_no_neighbourhoods() -> None:
 
 
 def test_without_queries_rows_are_asked_and_left_out_of_their_own_answer() -> None:
-    scene = sphere()
-    engine = built(
-        scene, "ip", IndexPlan("IVF{cells},Flat", "cpu", 0.9, seal_at=1, flat_below=0), asked=False
-    )
+    plan = IndexPlan("IVF{cells},Flat", "cpu", 0.9, seal_at=1, flat_below=0)
+    engine = built(sphere(), "ip", plan, asked=False)
     (report,) = engine.reports()
     assert report.probed_with == "rows"
     assert 0.9 <= report.recall < 1  # one cell finds each row itself: that would be 1 at the least effort
     engine.close()
 
 
-def test_a_report_survives_its_file() -> None:
-    scene = sphere()
-    engine = built(scene, "ip", IndexPlan("SQ8", "cpu", 0.9, seal_at=1, flat_below=0))
-    (report,) = engine.reports()
-    again: SegmentReport = report_from_json(report.as_json())
-    assert str(again) == str(report)
-    assert again.as_json() == report.as_json()
-    assert report.bytes_per_row > 4 * DIM + DIM
-    engine.close()
+def truth(queries: int, limit: int) -> ProbeTruth:
+    """Probes of a few rows, made up."""
+    rows = view_of(np.arange(500), np.zeros((500, 2), np.float32))
+    return ProbeTruth(
+        "rows", "ip", rows, rows.vectors[:queries], None, limit, np.ones((queries, 1), np.float32)
+    )
+
+
+Measured = Callable[[SearchSetting], tuple[float, float]]
+
+
+def tuned(
+    monkeypatch: pytest.MonkeyPatch, measured: Measured, efforts: tuple[int, int], most: int
+) -> SearchSetting:
+    """The setting that is chosen where each has this recall, this time, and surely so much."""
+
+    def measure(_known: object, _ann: object, one: SearchSetting) -> tuple[SearchSetting, float]:
+        recall, least = measured(one)
+        return replace(one, recall=recall, seconds=one.effort + one.candidates / 100), least
+
+    monkeypatch.setattr(ProbeTruth, "measure", measure)
+    monkeypatch.setattr(FaissIndex, "efforts", lambda _: efforts)
+    monkeypatch.setattr(FaissIndex, "most", most)
+    ann = FaissIndex("any", L2Reduction(2, None, lifted=False), None)
+    return tuning.tune_setting(ann, truth(1, 10), 0.95)
 
 
 @pytest.mark.parametrize(
-    ("found", "chosen"),
+    ("recalls", "chosen"),
     [
-        ({1: (0.90, 0.88), 2: (0.96, 0.94), 3: (0.97, 0.955), 4: (0.99, 0.98)}, 3),  # the first that is sure
-        ({1: (0.90, 0.88), 2: (0.96, 0.94), 3: (0.96, 0.94), 4: (0.96, 0.94)}, 2),  # none is: the first
-        (
-            {1: (0.90, 0.88), 2: (0.93, 0.92), 3: (0.94, 0.93), 4: (0.92, 0.91)},
-            3,
-        ),  # none reaches it: the best
+        ([(0.90, 0.88), (0.96, 0.94), (0.97, 0.955), (0.99, 0.98)], 3),  # the first that is sure
+        ([(0.90, 0.88), (0.96, 0.94), (0.96, 0.94), (0.96, 0.94)], 2),  # none is: the first
+        ([(0.90, 0.88), (0.93, 0.92), (0.94, 0.93), (0.92, 0.91)], 3),  # none reaches it: the best
     ],
 )
 def test_a_target_is_reached_by_a_standard_error_more(
-    found: dict[int, tuple[float, float]], chosen: int, monkeypatch: pytest.MonkeyPatch
+    recalls: list[tuple[float, float]], chosen: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each effort takes longer than the one before."""
-
-    def measured(_known: object, _ann: object, one: SearchSetting) -> object:
-        recall, least = found[one.effort]
-        return replace(one, recall=recall, seconds=float(one.effort)), least
-
-    monkeypatch.setattr(ProbeTruth, "measure", measured)
-    monkeypatch.setattr(FaissIndex, "efforts", lambda _: (1, 4))
-    monkeypatch.setattr(FaissIndex, "most", 5)
-    rows = view_of(np.arange(5), np.zeros((5, 2), np.float32))
-    known = ProbeTruth("rows", "ip", rows, rows.vectors[:1], None, 10, np.zeros((1, 1), np.float32))
-    ann = FaissIndex("any", L2Reduction(2, None, lifted=False), None)
-    assert tuning.tune_setting(ann, known, 0.95).effort == chosen
+    assert tuned(monkeypatch, lambda one: recalls[one.effort - 1], (1, 4), 5).effort == chosen
 
 
 @pytest.mark.parametrize(("most", "reach"), [(500, 161), (120, 120)])
@@ -257,27 +222,18 @@ def test_no_effort_is_tried_far_beyond_a_setting_that_finds_enough(
     """Few candidates never reach the target; with more, the third effort does. One search gives `most`."""
     tried = list[tuple[int, int]]()
 
-    def measured(_known: object, _ann: object, one: SearchSetting) -> object:
+    def measured(one: SearchSetting) -> tuple[float, float]:
         tried.append((one.candidates, one.effort))
-        recall = 1.0 if one.candidates > 100 and one.effort > 2 else 0.9
-        return replace(one, recall=recall, seconds=one.effort + one.candidates / 100), recall
+        return (1.0, 1.0) if one.candidates > 100 and one.effort > 2 else (0.9, 0.9)
 
-    monkeypatch.setattr(ProbeTruth, "measure", measured)
-    monkeypatch.setattr(FaissIndex, "efforts", lambda _: (1, 1000))
-    monkeypatch.setattr(FaissIndex, "most", most)
-    rows = view_of(np.arange(500), np.zeros((500, 2), np.float32))
-    known = ProbeTruth("rows", "ip", rows, rows.vectors[:1], None, 10, np.zeros((1, 1), np.float32))
-    chosen = tuning.tune_setting(FaissIndex("any", L2Reduction(2, None, lifted=False), None), known, 0.95)
+    chosen = tuned(monkeypatch, measured, (1, 1000), most)
     assert (chosen.candidates, chosen.effort) == (reach, 3)
     assert tried[:3] == [(reach, 1), (reach, 2), (reach, 3)]
     assert max(effort for _, effort in tried) <= 6
 
 
 def test_the_error_of_a_recall_is_that_of_its_queries() -> None:
-    queries = np.zeros((4, 2), np.float32)
-    rows = view_of(np.arange(4), queries)
-    known = ProbeTruth("rows", "ip", rows, queries, None, 2, np.ones((4, 1), np.float32))
     scores = np.array([[3, 2], [3, 0], [1, 1], [0, 0]], np.float32)
-    ids = np.arange(8).reshape(4, 2)
     shares = np.array([1.0, 0.5, 1.0, 0.0])
-    assert known.recall((scores, ids)) == pytest.approx((shares.mean(), shares.std() / 2))
+    recall = truth(4, 2).recall((scores, np.arange(8).reshape(4, 2)))
+    assert recall == pytest.approx((shares.mean(), shares.std() / 2))

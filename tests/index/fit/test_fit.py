@@ -52,7 +52,7 @@ def test_a_leg_that_no_question_hears_keeps_its_prior_weight(collection: Collect
 
 def test_a_model_belongs_to_its_reader_and_its_space(tmp_path: Path, database: str | None) -> None:
     with Collection.open(tmp_path / "things", SPACE, database=database) as collection:
-        collection.upsert(coloured())
+        collection.upsert(coloured()[:20])
         collection.fit_evidence()
         assert collection.evidence() is not None
     reader = open_text_reader(reading.write_table_reader(tmp_path / "reader"))

@@ -20,7 +20,7 @@ COUNT = 60
 
 
 @pytest.fixture
-def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
+def collection(tmp_path: Path) -> Iterator[Collection]:
     """Items that have views only: nothing of them can ask as a text."""
     random = np.random.default_rng(0)
     items = []
@@ -28,7 +28,7 @@ def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
         centre = random.standard_normal(FEATURE)
         near = (centre + 0.3 * random.standard_normal((2, FEATURE))).astype(np.float32)
         items.append(Item(f"n{number:02}", tuple(view(place, one) for place, one in enumerate(near))))
-    with Collection.open(tmp_path / "things", SPACE, database=database) as opened:
+    with Collection.open(tmp_path / "things", SPACE) as opened:
         opened.upsert(items)
         yield opened
 

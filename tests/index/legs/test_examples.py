@@ -1,6 +1,7 @@
 """Examples order a search anew, diversity spreads look-alikes; pages go on, hits keep their confidence."""
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from index.search.query import Query
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.types import Examples, Hit, Item, Vector
+from tests.index.coloured import ids
 from tests.index.spaces import FEATURE, SPACES, Space
 from tests.index.things import caption, view
 
@@ -56,10 +58,6 @@ def find(collection: Collection, vector: Vector, limit: int = 96, offset: int = 
     return collection.search(Query(vector, limit=limit, offset=offset, **how))
 
 
-def ids(hits: Sequence[Hit]) -> list[str]:
-    return [hit.id for hit in hits]
-
-
 def told(hits: Sequence[Hit]) -> list[tuple[str, float, float | None]]:
     """What is said of each hit."""
     return [(hit.id, hit.score, hit.confidence) for hit in hits]
@@ -77,30 +75,22 @@ def mean_gap(hits: Sequence[Hit]) -> float:
     return float(np.mean([np.linalg.norm(seen[:n] - seen[n], axis=1).min() for n in range(1, len(seen))]))
 
 
-def test_what_is_like_a_good_hit_rises_and_it_stays_first(collection: Collection, vector: Vector) -> None:
+def test_what_is_like_a_good_hit_rises_and_what_is_like_a_bad_one_falls(
+    collection: Collection, vector: Vector
+) -> None:
     before = find(collection, vector)
-    after = find(collection, vector, examples=Examples(good=["g3-00"]))
-    assert mean_place(after, 3, ["g3-00"]) < mean_place(before, 3, ["g3-00"]) - 5
-    assert after[0].id == "g3-00"
-    assert sorted(ids(after)) == sorted(ids(before))
-
-
-def test_what_is_like_a_bad_hit_falls_and_it_goes_last(collection: Collection, vector: Vector) -> None:
-    before = find(collection, vector)
-    bad, group = "g0-00", 0
-    after = find(collection, vector, examples=Examples(bad=[bad]))
-    assert mean_place(after, group, [bad]) > mean_place(before, group, [bad]) + 1
-    assert after[-1].id == bad
-    assert (after[-1].confidence or 0.0) < 2e-3
-    assert sorted(ids(after)) == sorted(ids(before))
-
-
-def test_several_examples_and_both_kinds_add_up(collection: Collection, vector: Vector) -> None:
-    one = find(collection, vector, examples=Examples(["g3-00"]))
+    good = find(collection, vector, examples=Examples(good=["g3-00"]))
+    assert mean_place(good, 3, ["g3-00"]) < mean_place(before, 3, ["g3-00"]) - 5
+    assert good[0].id == "g3-00"
+    bad = find(collection, vector, examples=Examples(bad=["g0-00"]))
+    assert mean_place(bad, 0, ["g0-00"]) > mean_place(before, 0, ["g0-00"]) + 1
+    assert bad[-1].id == "g0-00"
+    assert (bad[-1].confidence or 0.0) < 2e-3
+    assert sorted(ids(good)) == sorted(ids(bad)) == sorted(ids(before))
     both = find(collection, vector, examples=Examples(["g3-00", "g3-01"], ["g0-00", "g0-01"]))
     assert {hit.id for hit in both[:2]} == {"g3-00", "g3-01"}
     assert {hit.id for hit in both[-2:]} == {"g0-00", "g0-01"}
-    assert mean_place(both, 0, ["g0-00", "g0-01"]) > mean_place(one, 0, ["g0-00", "g0-01"])
+    assert mean_place(both, 0, ["g0-00", "g0-01"]) > mean_place(good, 0, ["g0-00", "g0-01"])
 
 
 def test_the_evidence_of_examples_is_a_leg_of_its_own(collection: Collection, vector: Vector) -> None:
@@ -146,22 +136,17 @@ def test_a_filter_holds_for_examples_too(collection: Collection, vector: Vector)
     assert (hits[0].id, hits[-1].id) == ("g2-05", "g2-00")
 
 
-@pytest.mark.parametrize("diversity", [0.0, 0.5, 1.0])
-@pytest.mark.parametrize("examples", [Examples(), Examples(["g3-00"], ["g0-00"])], ids=["plain", "judged"])
 def test_pages_continue_one_another(
-    collection: Collection,
-    vector: Vector,
-    diversity: float,
-    examples: Examples,
-    monkeypatch: pytest.MonkeyPatch,
+    collection: Collection, vector: Vector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ranking, "RING", 20)
     monkeypatch.setattr("index.search.search.MOVED", 20)
-    how: dict[str, Any] = {"diversity": diversity, "examples": examples}
-    whole = find(collection, vector, **how)
-    pages = [find(collection, vector, 7, start, **how) for start in range(0, 96, 7)]
-    assert [hit.id for page in pages for hit in page] == ids(whole)
-    assert sorted(ids(whole)) == sorted(item.id for item in items())
+    for diversity, examples in product((0.0, 0.5, 1.0), (Examples(), Examples(["g3-00"], ["g0-00"]))):
+        how: dict[str, Any] = {"diversity": diversity, "examples": examples}
+        whole = find(collection, vector, **how)
+        pages = [find(collection, vector, 7, start, **how) for start in range(0, 96, 7)]
+        assert [hit.id for page in pages for hit in page] == ids(whole)
+        assert sorted(ids(whole)) == sorted(item.id for item in items())
 
 
 def test_look_alikes_give_way_and_hits_keep_their_confidence(collection: Collection, vector: Vector) -> None:

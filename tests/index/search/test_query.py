@@ -7,7 +7,7 @@ import pytest
 
 from index.contracts import QueryError
 from index.search.query import TARGET_LEGS, Query
-from multifold.types import Mix
+from multifold.types import Mix, Vector
 from tests.index.things import feature
 
 QUERY = Query(feature(1))
@@ -22,15 +22,26 @@ def test_the_target_decides_which_legs_are_asked() -> None:
         assert replace(asked, text="red", words="only").legs == ("words",)
 
 
+def mix(*parts: tuple[Vector, float]) -> dict[str, object]:
+    return {"vector": Mix(parts)}
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"vector": feature(1)[:2]}, "shape"),
+        ({"vector": feature(1)[:2]}, r"shape \(2,\)"),
         ({"vector": feature(np.nan)}, "not finite"),
+        ({"vector": feature(np.inf)}, "not finite"),
+        ({"vector": feature(1e16)}, "beyond"),
         ({"own": {"shape": feature(np.inf)}}, "not finite"),
-        ({"vector": Mix(((feature(1), 0.0),))}, "all 0"),
-        ({"vector": Mix(((feature(1), np.nan),))}, "weight"),
+        (mix(), "1 to 64 parts, not 0"),
+        (mix((feature(1), np.nan)), "A weight lies"),
+        (mix((feature(1), 1e9)), "A weight lies"),
+        (mix((feature(1), 0.0), (feature(2), 0.0)), "all 0"),
+        (mix((feature(1), 1.0), (feature(np.nan), 1.0)), "not finite"),
+        (mix((feature(1)[:2], 1.0)), "shape"),
         ({"limit": 0}, "limit"),
+        ({"limit": -5}, "limit"),
         ({"offset": -1}, "offset"),
     ],
 )

@@ -44,7 +44,7 @@ UNCHECKED = (
     "tests/docker",
     "tests/drills",
     "tests/examples",
-    "tests/index/commands/test_index.py",
+    "tests/index/commands",
     "tests/index/engines/test_faiss_index.py",
     "tests/index/engines/test_tuning.py",
     "tests/index/fit",

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,27 +10,22 @@ import numpy as np
 import pytest
 
 from index.collection import Collection, CollectionError
-from index.contracts import QueryError
+from index.contracts import IndexPlan, QueryError
 from index.engines.exact_engine import ExactEngine
 from index.store import browse
 from index.store.database import StoreError
 from index.store.filters import parse_filter
 from index.store.folder_locks import LockError, writer_of
-from index.store.item_rows import pool_features
 from index.store.metadata import ForeignStoreError
 from index.store.schema import VERSION
-from multifold.types import Item, Pooling, pool_mean
-from tests.index.spaces import FEATURE, SPACE, SPACES, Lorentz, Space
+from multifold.types import Item
+from tests.index.spaces import FEATURE, SPACE, Lorentz
 from tests.index.things import answers, brute, caption, feature, query, same, thing, view
 
 
-@pytest.fixture
-def collection(tmp_path: Path, database: str | None) -> Iterator[Collection]:
-    with Collection.open(tmp_path / "things", SPACE, database=database) as opened:
-        yield opened
-
-
-def test_items_come_back(collection: Collection) -> None:
+def test_items_come_back_and_versions_rise_with_every_change(collection: Collection) -> None:
+    assert collection.search(query(feature(1))) == []
+    assert collection.upsert([]) == collection.version == collection.delete(["a", "\ud800"]) == 0
     seen = (view(0, feature(1)), caption(0, feature(0, 1), "ein Stuhl, 椅子"), view(3, feature(0.1, 1e-30)))
     chair = Item("chair/1 ☃", seen, {"price": 3.5, "tags": ["a", None], "deep": {"x": [1]}})
     assert collection.upsert([chair, thing("b", np.random.default_rng(0))]) == 2
@@ -39,22 +34,10 @@ def test_items_come_back(collection: Collection) -> None:
     assert collection.ids() == ["b", "chair/1 ☃"]
     assert collection.count() == 2
     assert collection.read(browse.count_observations) == {"caption": 2, "photo": 0, "view": 4}
-
-
-def test_an_empty_collection_finds_nothing(collection: Collection) -> None:
-    assert collection.search(query(feature(1))) == []
-    assert collection.upsert([]) == collection.version == 0
-    assert collection.delete(["a", "\ud800"]) == 0
-
-
-def test_versions_rise_with_every_change(collection: Collection) -> None:
-    items = [thing(name, np.random.default_rng(0)) for name in "abc"]
-    assert collection.upsert(items) == 3
-    assert collection.upsert(items[:1]) == 4
+    assert collection.upsert([chair]) == 3
     assert collection.delete(["b", "b", "nothing"]) == 1
-    assert collection.version == 5
     assert collection.delete(["b"]) == 0
-    assert collection.version == 5
+    assert collection.version == 4
 
 
 def test_the_observation_that_matched_is_named(collection: Collection) -> None:
@@ -79,34 +62,13 @@ def test_mean_pools_features_and_max_takes_the_best(collection: Collection) -> N
     assert best.score == 1
 
 
-def test_query_signs_are_applied(tmp_path: Path, database: str | None) -> None:
+def test_query_signs_are_applied(tmp_path: Path) -> None:
     space = Lorentz(FEATURE + 1)
-    with Collection.open(tmp_path, space, database=database) as collection:
+    with Collection.open(tmp_path, space) as collection:
         point = thing("a", np.random.default_rng(3), views=1)
         collection.upsert([point])
         (hit,) = collection.search(query(space.vectors(point.observations[0].feature[None])[0]))
     assert hit.score == pytest.approx(-1, abs=1e-4)  # ⟨x, x⟩ on the hyperboloid
-
-
-@pytest.mark.parametrize("pooled", ["mean", "max"])
-@pytest.mark.parametrize("space", SPACES, ids=lambda space: space.vector_id)
-def test_search_is_brute_force(tmp_path: Path, space: Space, pooled: Pooling, database: str | None) -> None:
-    rng = np.random.default_rng(4)
-    items = [thing(f"item {n}", rng, views=int(rng.integers(0, 5)), captions=1) for n in range(120)]
-    with Collection.open(tmp_path, space, database=database) as collection:
-        collection.upsert(items)
-        for limit in (1, 10, 1000):
-            vector = space.vectors(rng.standard_normal((1, FEATURE)).astype(np.float32))[0]
-            asked = query(vector, limit=limit, pool=pooled)
-            assert answers(collection.search(asked)) == brute(items, space, asked)
-
-
-def test_a_crowd_of_observations_hides_no_item(collection: Collection) -> None:
-    crowd = Item("crowd", tuple(view(n, feature(1, n * 1e-4)) for n in range(300)))
-    others = [Item(f"other {n}", (view(0, feature(1, n + 1)),)) for n in range(9)]
-    collection.upsert([crowd, *others])
-    hits = collection.search(query(feature(1), limit=10, pool="max"))
-    assert [hit.id for hit in hits] == ["crowd", *(f"other {n}" for n in range(9))]
 
 
 def test_ties_go_to_the_item_written_first(collection: Collection) -> None:
@@ -116,17 +78,6 @@ def test_ties_go_to_the_item_written_first(collection: Collection) -> None:
         assert [hit.id for hit in collection.search(query(feature(1), pool=pooled))] == ["b", "c", "a"]
     collection.upsert(twins[:1])
     assert [hit.id for hit in collection.search(query(feature(1), limit=2))] == ["c", "a"]
-
-
-def test_pooling_in_bulk_is_pooling_one_by_one() -> None:
-    rng = np.random.default_rng(5)
-    sizes = rng.integers(1, 9, 60)
-    editions = np.repeat(np.arange(60) * 3 + 1, sizes)
-    features = (rng.standard_normal((sizes.sum(), 33)) * 10.0 ** rng.integers(-6, 6, 33)).astype(np.float32)
-    names, means = pool_features(editions, features)
-    assert names.tolist() == (np.arange(60) * 3 + 1).tolist()
-    for name, mean in zip(names, means, strict=True):
-        np.testing.assert_allclose(mean, pool_mean(features[editions == name]), rtol=1e-6)
 
 
 def test_another_encoder_is_refused_by_name(tmp_path: Path, database: str | None) -> None:
@@ -183,15 +134,12 @@ def test_the_store_is_as_promised(tmp_path: Path) -> None:
         collection.upsert([thing("a", rng), thing("b", rng)])
         collection.upsert([thing("a", rng, views=1, captions=0)])
         collection.delete(["b"])
-        with collection._store._database.reading() as connection:
-            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
-            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
-    with sqlite3.connect(tmp_path / "store.sqlite") as store:
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store:
+        assert store.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
         log = store.execute("SELECT sequence, action, item, replaced, replaced_size FROM changes").fetchall()
         items = store.execute("SELECT edition, id, generation, size FROM items").fetchall()
         rows = store.execute("SELECT row, edition, side, kind, ordinal FROM observations").fetchall()
         meta = dict(store.execute("SELECT key, value FROM meta"))
-    store.close()
     assert log == [
         (1, "upsert", "a", None, None),
         (2, "upsert", "b", None, None),
@@ -208,16 +156,12 @@ def test_the_store_is_as_promised(tmp_path: Path) -> None:
     }
 
 
-def test_another_schema_is_refused(tmp_path: Path) -> None:
+def test_a_newer_store_and_a_file_that_is_none_are_refused(tmp_path: Path) -> None:
     Collection.open(tmp_path, SPACE).close()
-    with sqlite3.connect(tmp_path / "store.sqlite") as store:
+    with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
         store.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
-    store.close()
     with pytest.raises(ForeignStoreError, match="schema 99"):
         Collection.open(tmp_path, SPACE)
-
-
-def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "store.sqlite").write_bytes(json.dumps({"not": "a database"}).encode() * 100)
     for _ in range(2):  # the lock was given back
         with pytest.raises(StoreError, match="not a database"):
@@ -268,3 +212,13 @@ def test_many_queries_are_answered_as_each_alone(collection: Collection) -> None
     with pytest.raises(QueryError):
         collection.search_many([asks[0], query([1.0])])
     assert collection.search_many([]) == []
+
+
+def test_a_collection_asks_for_its_index(tmp_path: Path) -> None:
+    plan = IndexPlan("IVF{cells},Flat", "cpu", 0.9)
+    with Collection.open(tmp_path, SPACE, plan=plan) as collection:
+        collection.ask_for(plan)
+    with Collection.open(tmp_path, SPACE) as collection:
+        assert collection.plan == plan
+    with Collection.open(tmp_path, SPACE, plan=IndexPlan("exact")) as collection:
+        assert collection.plan == IndexPlan("exact")

@@ -81,11 +81,12 @@ def test_aliases_move_in_one_step(registry: CollectionRegistry) -> None:
             registry.drop_alias(name)
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-def test_a_name_is_safe_everywhere(registry: CollectionRegistry, name: str) -> None:
-    for ask in (lambda: registry.create(name, "x"), lambda: registry.set_alias(name, "main")):
+def test_a_name_is_safe_everywhere(registry: CollectionRegistry) -> None:
+    for name in HOSTILE:
         with pytest.raises(CollectionNameError, match="is no name"):
-            ask()
+            registry.create(name, "x")
+        with pytest.raises(CollectionNameError, match="is no name"):
+            registry.set_alias(name, "main")
     assert registry.listing().entries == {}
 
 

@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,6 @@ from index.store.store import Store
 from multifold.types import Item
 from tests.index.clusters import embedded
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
-from tests.index.servers import Server
 from tests.index.spaces import SPACE, SPACES, Space
 from tests.index.things import answers, brute, feature, query, thing
 from tests.waiting import PATIENCE, wait_for
@@ -46,6 +46,19 @@ def cluster() -> MilvusAddress:
 def collection(tmp_path: Path, cluster: MilvusAddress) -> Iterator[Collection]:
     with Collection.open(tmp_path, SPACE, cluster=cluster) as opened:
         yield opened
+
+
+Replicas = tuple[Collection, Collection]
+
+
+@pytest.fixture
+def replicas(place: str, tmp_path: Path, cluster: MilvusAddress) -> Iterator[Replicas]:
+    """Two processes, as it were, that share a database."""
+    with (
+        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
+        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as other,
+    ):
+        yield one, other
 
 
 def engines(collection: Collection) -> list[MilvusEngine]:
@@ -123,33 +136,25 @@ def test_a_filter_is_asked_by_its_values(collection: Collection, monkeypatch: py
     assert asked[0] == ""  # most rows pass: those that do not are dropped
 
 
-def test_rows_with_other_fields_are_fed_anew(tmp_path: Path, cluster: MilvusAddress) -> None:
-    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
-        collection.upsert(things(5))
-        former = {engine.name for engine in engines(collection)}
-        note = json.loads(collection._store.noted(FEED_MARK) or "")
-        del note["fields"]
-        collection._store.note(FEED_MARK, lambda _: json.dumps(note))
-    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
-        assert len(collection.search(ASKED)) == 5
-        assert not former & {engine.name for engine in engines(collection)}
-
-
-def test_what_is_fed_is_not_fed_again(
+def test_what_is_fed_is_not_fed_again_but_with_other_fields(
     tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
         collection.upsert(things(5))
         found = answers(collection.search(ASKED))
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("fed again")
-
-    monkeypatch.setattr(MilvusConnection, "put", refuse)
+        former = {engine.name for engine in engines(collection)}
+    with monkeypatch.context() as watched:
+        watched.setattr(MilvusConnection, "put", lambda *_: pytest.fail("fed again"))
+        for read_only in (False, True):
+            with Collection.open(tmp_path, SPACE, cluster=cluster, read_only=read_only) as collection:
+                assert answers(collection.search(ASKED)) == found
+    with closing(Store(tmp_path / "store.sqlite", None)) as store:
+        note = json.loads(store.noted(FEED_MARK) or "")
+        del note["fields"]
+        store.note(FEED_MARK, lambda _: json.dumps(note))
     with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
-        assert answers(collection.search(ASKED)) == found
-    with Collection.open(tmp_path, SPACE, cluster=cluster, read_only=True) as collection:
-        assert answers(collection.search(ASKED)) == found
+        assert len(collection.search(ASKED)) == 5
+        assert not former & {engine.name for engine in engines(collection)}
 
 
 def test_what_ended_is_dropped_at_once_and_removed_later(
@@ -169,12 +174,13 @@ def test_what_ended_is_dropped_at_once_and_removed_later(
 
 
 def test_a_log_that_was_cut_short_hides_nothing_that_ended(
-    collection: Collection, monkeypatch: pytest.MonkeyPatch
+    collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     items = things(4)
     collection.upsert(items)
     collection.upsert(items[:2])
-    collection._store.prune(1)
+    with closing(Store(tmp_path / "store.sqlite", None)) as store:
+        store.prune(1)
     monkeypatch.setattr(cluster_engines, "GRACE", 0.0)
     collection.upsert(items[:1])
     assert {engine.count() for engine in engines(collection)} == {4, 8}
@@ -193,36 +199,30 @@ def test_rows_that_the_cluster_lost_are_derived_anew(collection: Collection) -> 
     assert len(collection.search(ASKED)) == 5
 
 
-def test_replicas_share_what_one_of_them_fed(
-    server: Server, tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    place, items = server.place(), things(6)
-    with (
-        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
-        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as other,
-    ):
-        one.upsert(items[:4])
-        with monkeypatch.context() as watched:
-            watched.setattr(MilvusConnection, "put", lambda *_: pytest.fail("fed twice"))
-            assert answers(other.search(ASKED)) == brute(items[:4], SPACE, ASKED)
-        other.upsert(items[4:])
-        other.delete(["item 0"])
-        assert answers(one.search(ASKED)) == brute(items[1:], SPACE, ASKED)
-        monkeypatch.setattr(EngineSet, "follow", lambda *_: None)  # as if it died before it fed the cluster
-        monkeypatch.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)
-        one.upsert(items[:1])
-        assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
-        for engine in engines(one):
-            embedded().drop(engine.name)
-        for replica in (one, other):
-            assert len(replica.search(ASKED)) == 6
+def test_replicas_share_what_one_of_them_fed(replicas: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
+    (one, other), items = replicas, things(6)
+    one.upsert(items[:4])
+    with monkeypatch.context() as watched:
+        watched.setattr(MilvusConnection, "put", lambda *_: pytest.fail("fed twice"))
+        assert answers(other.search(ASKED)) == brute(items[:4], SPACE, ASKED)
+    other.upsert(items[4:])
+    other.delete(["item 0"])
+    assert answers(one.search(ASKED)) == brute(items[1:], SPACE, ASKED)
+    monkeypatch.setattr(EngineSet, "follow", lambda *_: None)  # as if it died before it fed the cluster
+    monkeypatch.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)
+    one.upsert(items[:1])
+    assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
+    for engine in engines(one):
+        embedded().drop(engine.name)
+    for replica in (one, other):
+        assert len(replica.search(ASKED)) == 6
 
 
 def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
-    server: Server, tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even while another replica writes; each search sees a version of its own."""
-    place, items, search = server.place(), things(6), MilvusConnection.search
+    (one, other), items, search = replicas, things(6), MilvusConnection.search
     first, entered, go_on = [True], threading.Event(), threading.Event()
 
     def held_up(*asked: Any, **how: Any) -> Any:  # noqa: ANN401
@@ -232,13 +232,9 @@ def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
             wait_for(go_on, "the other searches")
         return search(*asked, **how)
 
-    with (
-        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
-        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as other,
-        ThreadPoolExecutor(2) as threads,
-    ):
-        one.upsert(items[:4])
-        monkeypatch.setattr(MilvusConnection, "search", held_up)
+    one.upsert(items[:4])
+    monkeypatch.setattr(MilvusConnection, "search", held_up)
+    with ThreadPoolExecutor(2) as threads:
         waits = threads.submit(other.search, ASKED)
         try:
             wait_for(entered, "the first search")
@@ -252,28 +248,24 @@ def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
 
 
 def test_a_version_that_was_never_fed_is_not_looked_at(
-    server: Server, tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An edition that came and ended between two feedings is nowhere: who is of its version looks again."""
-    place, items, catch_up = server.place(), things(5), cluster_engines.ClusterEngineSet.catch_up
-    with (
-        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
-        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as other,
-    ):
-        one.upsert(items)
-        with monkeypatch.context() as died:
-            died.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)
+    (one, other), items, catch_up = replicas, things(5), cluster_engines.ClusterEngineSet.catch_up
+    one.upsert(items)
+    with monkeypatch.context() as died:
+        died.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)
+        one.upsert(items[:1])
+    overtakes = iter([True])
+
+    def overtaken(self: cluster_engines.ClusterEngineSet, store: Store) -> None:
+        if self is other.engines and next(overtakes, False):
             one.upsert(items[:1])
-        overtakes = iter([True])
+        catch_up(self, store)
 
-        def overtaken(self: cluster_engines.ClusterEngineSet, store: Store) -> None:
-            if self is other.engines and next(overtakes, False):
-                one.upsert(items[:1])
-            catch_up(self, store)
-
-        monkeypatch.setattr(cluster_engines.ClusterEngineSet, "catch_up", overtaken)
-        assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
-        assert next(overtakes, False) is False
+    monkeypatch.setattr(cluster_engines.ClusterEngineSet, "catch_up", overtaken)
+    assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
+    assert next(overtakes, False) is False
 
 
 def test_one_who_wakes_up_late_takes_nothing_back() -> None:
@@ -289,18 +281,17 @@ def test_one_who_wakes_up_late_takes_nothing_back() -> None:
 
 
 def test_one_who_feeds_and_sleeps_is_not_waited_for(
-    server: Server, tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
+    replicas: Replicas, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = server.place()
+    monkeypatch.setattr(cluster_engines, "STALLED", 0.2)
     with (
-        Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as one,
-        Collection.open(tmp_path, SPACE, database=place) as other,
-        one._store.alone("feed") as mine,
+        Collection.open(tmp_path, SPACE, database=place) as writer,
+        closing(Store(place, None, read_only=True)) as asleep,
+        asleep.alone("feed") as mine,
     ):
         assert mine
-        monkeypatch.setattr(cluster_engines, "STALLED", 0.2)
-        other.upsert(things(3))
-        assert len(one.search(ASKED)) == 3
+        writer.upsert(things(3))
+        assert len(replicas[0].search(ASKED)) == 3
 
 
 def nobody() -> MilvusAddress:
@@ -339,7 +330,7 @@ def test_a_collection_that_asks_for_it_needs_to_know_where(tmp_path: Path, clust
 def test_a_collection_asks_for_a_type_of_index_there(tmp_path: Path, cluster: MilvusAddress) -> None:
     with Collection.open(tmp_path, SPACE, plan=IndexPlan("milvus,IVF_SQ8"), cluster=cluster) as collection:
         collection.upsert(things(3))
-        assert {engine._attached() for engine in engines(collection)} == {"IVF_SQ8"}
+        assert {embedded().find(engine.name) for engine in engines(collection)} == {"IVF_SQ8"}
         assert len(collection.search(ASKED)) == 3
     with pytest.raises(IndexPlanError, match="IVF_SQ8, DISKANN"):
         IndexPlan("milvus,LSH")

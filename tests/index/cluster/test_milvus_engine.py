@@ -54,7 +54,7 @@ def test_a_graph_narrows_and_its_limits_are_met(milvus: MilvusServer) -> None:
     engine.put(ids, rows)
     engine.put(ids, rows)  # as one does who was stopped halfway
     assert engine.count() == count
-    assert engine._attached() == GRAPH
+    assert MilvusConnection(milvus.cluster).find("rows") == GRAPH
     queries = rows[:8] + 0.05 * rng.standard_normal((8, dim)).astype(np.float32)
     living = np.array([int(n) not in ended for n in ids])
     for allowed in (None, ids[::2], ids[:18_000], ids[:2000], ids[5:30]):
@@ -104,11 +104,10 @@ def test_a_graph_looks_as_far_as_the_recall_needs_that_is_wanted(milvus: MilvusS
 @pytest.mark.parametrize("kind", [kind for kind in MILVUS_TYPES if kind != "DISKANN"])  # it builds none
 def test_a_type_of_index_is_wanted(milvus: MilvusServer, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, queries = hard(6000, 2)
-    place = MilvusConnection(milvus.cluster), f"wanted_{kind}"
-    engine = MilvusEngine(64, "ip", *place, wanted=kind)
+    link, name = MilvusConnection(milvus.cluster), f"wanted_{kind}"
+    engine = MilvusEngine(64, "ip", link, name, wanted=kind)
     engine.put(np.arange(len(rows)), rows)
-    assert engine._attached() == kind
-    assert MilvusEngine(64, "ip", *place)._attached() == kind  # another process that wants none sees it
+    assert link.find(name) == kind
     assert engine.measurable() == (kind != "FLAT")
     if engine.measurable():
         engine.measured = engine.measure(queries[:128], 0.99, lambda: False)
@@ -162,9 +161,10 @@ def test_filters_are_fields(milvus: MilvusServer, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("kind", ["HNSW", "DISKANN"])
 def test_no_graph_of_vectors_that_differ_in_length(milvus: MilvusServer, kind: str) -> None:
-    engine = MilvusEngine(4, "ip", MilvusConnection(milvus.cluster), f"lengths_{kind}", wanted=kind)
+    link, name = MilvusConnection(milvus.cluster), f"lengths_{kind}"
+    engine = MilvusEngine(4, "ip", link, name, wanted=kind)
     engine.put(np.arange(3), np.diag([1.0, 2.0, 3.0, 4.0]).astype(np.float32)[:3])
-    assert engine._attached() == "FLAT"
+    assert link.find(name) == "FLAT"
     engine.drop()
 
 

@@ -34,7 +34,7 @@ def meeting(
     condition = condition_of(parse_filter(where))
     if condition is None:
         return None
-    found = {row["row"] for row in engine._link.query(engine.name, condition, ["row"], 0)}
+    found = {row["row"] for row in embedded().query(engine.name, condition, ["row"], 0)}
     return {row for row in found if row < len(rows)}
 
 

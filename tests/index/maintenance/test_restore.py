@@ -3,11 +3,11 @@
 import hashlib
 import io
 import json
+import re
 import sqlite3
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +17,8 @@ from index.maintenance.restore import restore_snapshot
 from index.maintenance.snapshot import SnapshotError
 from multifold.errors import MultifoldError
 
+HEAD = "multifold.json"
+
 
 def test_another_encoder_is_refused_by_name(taken: Path, tmp_path: Path) -> None:
     with pytest.raises(SnapshotError, match=r"'sphere'.*'other'"):
@@ -24,10 +26,12 @@ def test_another_encoder_is_refused_by_name(taken: Path, tmp_path: Path) -> None
     assert restore_snapshot(taken, tmp_path / "copy", vector_id="sphere").vector_id == "sphere"
 
 
-def head_of(path: Path) -> dict[str, Any]:
+def read_head(taken: Path) -> bytes:
     """What a snapshot says of itself."""
-    with tarfile.open(path) as tar, tar.extractfile("multifold.json") or io.BytesIO() as head:
-        return dict(json.load(head))
+    with tarfile.open(taken) as archive:
+        source = archive.extractfile(HEAD)
+        assert source is not None
+        return source.read()
 
 
 def refused(path: Path, tmp_path: Path, reason: str) -> None:
@@ -41,7 +45,7 @@ def refused(path: Path, tmp_path: Path, reason: str) -> None:
 def test_every_flipped_bit_is_found(taken: Path, tmp_path: Path) -> None:
     whole = taken.read_bytes()
     end = whole.rindex(b"}") + 1  # then come zeros that pad the last block
-    places = np.random.default_rng(0).choice(end, 100, replace=False).tolist()
+    places = np.random.default_rng(0).choice(end, 60, replace=False).tolist()
     bad = tmp_path / "bad.tar"
     for place in [*places, 0, 156, 512, end - 1]:
         bad.write_bytes(whole[:place] + bytes([whole[place] ^ 4]) + whole[place + 1 :])
@@ -51,7 +55,7 @@ def test_every_flipped_bit_is_found(taken: Path, tmp_path: Path) -> None:
 def test_every_cut_is_found(taken: Path, tmp_path: Path) -> None:
     whole = taken.read_bytes()
     bad = tmp_path / "bad.tar"
-    for length in [0, 1, 511, 512, 600, *range(1024, len(whole) - 2048, 1711)]:
+    for length in [0, 1, 511, 512, 600, *range(1024, len(whole) - 2048, 3711)]:
         bad.write_bytes(whole[:length])
         refused(bad, tmp_path, "damaged")
 
@@ -113,7 +117,7 @@ def test_a_picture_too_many_is_refused(taken: Path, tmp_path: Path) -> None:
 def test_links_folders_and_sparse_files_are_refused(taken: Path, tmp_path: Path, kind: bytes) -> None:
     head = read_head(taken)
     with tarfile.open(tmp_path / "bad.tar", "w", format=tarfile.GNU_FORMAT) as archive:
-        told = tarfile.TarInfo("multifold.json")
+        told = tarfile.TarInfo(HEAD)
         told.size = len(head)
         archive.addfile(told, io.BytesIO(head))
         link = tarfile.TarInfo("store.sqlite")
@@ -123,17 +127,10 @@ def test_links_folders_and_sparse_files_are_refused(taken: Path, tmp_path: Path,
 
 
 def test_a_member_larger_than_the_file_is_refused(taken: Path, tmp_path: Path) -> None:
-    told = tarfile.TarInfo("multifold.json")
+    told = tarfile.TarInfo(HEAD)
     told.size = 1 << 50
     (tmp_path / "bad.tar").write_bytes(told.tobuf(tarfile.GNU_FORMAT) + taken.read_bytes())
     refused(tmp_path / "bad.tar", tmp_path, "too long")
-
-
-def read_head(taken: Path) -> bytes:
-    with tarfile.open(taken) as archive:
-        source = archive.extractfile("multifold.json")
-        assert source is not None
-        return source.read()
 
 
 @pytest.mark.parametrize(
@@ -161,7 +158,7 @@ def test_a_store_that_is_not_as_stated_is_refused(
             digest[1] = hashlib.sha256(data).hexdigest()
         return [(name, data)]
 
-    digest = [head_of(taken)["store_sha256"], ""]
+    digest = [json.loads(read_head(taken))["store_sha256"], ""]
     first = rewritten(taken, tmp_path / "first.tar", harmed)
     again = rewritten(
         first, tmp_path / "bad.tar", lambda n, d: [(n, d.replace(digest[0].encode(), digest[1].encode()))]
@@ -169,13 +166,16 @@ def test_a_store_that_is_not_as_stated_is_refused(
     refused(again, tmp_path, reason)
 
 
-def test_a_newer_schema_is_refused(taken: Path, tmp_path: Path) -> None:
-    newer = rewritten(
-        taken,
-        tmp_path / "bad.tar",
-        lambda n, d: [(n, d.replace(f'"schema": {head_of(taken)["schema"]}'.encode(), b'"schema": 99'))],
-    )
-    refused(newer, tmp_path, "schema 99")
+@pytest.mark.parametrize(
+    ("there", "instead", "reason"),
+    [(rb'"schema": \d+', b'"schema": 99', "schema 99"), (rb'"sphere"', b"null", "does not describe")],
+)
+def test_a_head_that_says_something_else_is_refused(
+    taken: Path, tmp_path: Path, there: bytes, instead: bytes, reason: str
+) -> None:
+    head = re.sub(there, instead, read_head(taken))
+    bad = rewritten(taken, tmp_path / "bad.tar", lambda n, d: [(n, head if n == HEAD else d)])
+    refused(bad, tmp_path, reason)
 
 
 @pytest.mark.parametrize(
@@ -188,12 +188,5 @@ def test_a_newer_schema_is_refused(taken: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_head_is_said_to_be_damaged(taken: Path, tmp_path: Path, head: bytes, reason: str) -> None:
-    bad = rewritten(taken, tmp_path / "bad.tar", lambda n, d: [(n, head if n == "multifold.json" else d)])
+    bad = rewritten(taken, tmp_path / "bad.tar", lambda n, d: [(n, head if n == HEAD else d)])
     refused(bad, tmp_path, reason)
-
-
-def test_a_head_of_wrong_types_is_refused(taken: Path, tmp_path: Path) -> None:
-    def harmed(name: str, data: bytes) -> list[tuple[str, bytes]]:
-        return [(name, data.replace(b'"vector_id": "sphere"', b'"vector_id": null'))]
-
-    refused(rewritten(taken, tmp_path / "bad.tar", harmed), tmp_path, "does not describe")

@@ -1,10 +1,6 @@
 """A snapshot is one version in one file, and comes back as it was."""
 
 import hashlib
-import os
-import signal
-import subprocess
-import sys
 import tarfile
 import threading
 import time
@@ -19,16 +15,16 @@ from index.collection import Collection, CollectionError
 from index.maintenance.archive import END, ArchiveWriter
 from index.maintenance.restore import restore_snapshot
 from index.maintenance.snapshot import SnapshotError
+from index.store import metadata
 from index.store.blobs import FolderBlobs
 from index.store.folder_locks import LockError, allow_blob_removal
 from multifold.types import Item
+from tests.index.processes import started
 from tests.index.shots import chair, equal, held
 from tests.index.spaces import SPACE
-from tests.index.storm import change, foretold
+from tests.index.storm import apply, foretold
 from tests.index.things import answers, feature, query, thing
 from tests.waiting import until
-
-ROOT = Path(__file__).parents[3]
 
 
 def test_what_was_taken_comes_back(collection: Collection, taken: Path, tmp_path: Path) -> None:
@@ -45,20 +41,17 @@ def test_what_was_taken_comes_back(collection: Collection, taken: Path, tmp_path
         assert restored.upsert([thing("new", np.random.default_rng(1))]) == collection.version + 1
 
 
-@pytest.mark.parametrize("kept", [False, True], ids=["no originals", "an original"])
-def test_notes_about_originals_come_back_with_them(
-    collection: Collection, tmp_path: Path, kept: bool
-) -> None:
-    files = (collection.blobs.put(b"a mesh", ".glb"),) if kept else ()
-    noted = replace(thing("noted", np.random.default_rng(2)), files=files, notes=("drawn without 'oak.png'",))
-    collection.upsert([noted])
+def test_notes_about_originals_come_back_with_them(collection: Collection, tmp_path: Path) -> None:
+    files = (collection.blobs.put(b"a mesh", ".glb"),)
+    rng, note = np.random.default_rng(2), ("drawn without 'oak.png'",)
+    noted = [replace(thing(f"{len(some)}", rng), files=some, notes=note) for some in ((), files)]
+    collection.upsert(noted)
     collection.snapshot(tmp_path / "noted.snapshot")
     restore_snapshot(tmp_path / "noted.snapshot", tmp_path / "again")
     with Collection.open(tmp_path / "again", SPACE) as restored:
-        found = restored.get("noted")
-        assert found is not None
-        assert (found.files, found.notes) == (noted.files, noted.notes)
-        assert [restored.blobs.get(key) for key in found.files] == [b"a mesh"] * kept
+        found = [one for item in noted if (one := restored.get(item.id))]
+        assert [(one.files, one.notes) for one in found] == [(one.files, one.notes) for one in noted]
+        assert restored.blobs.get(files[0]) == b"a mesh"
 
 
 def test_any_tar_reads_it(taken: Path) -> None:
@@ -72,8 +65,8 @@ def test_a_restored_collection_goes_its_own_way(collection: Collection, taken: P
     """Its indexes and the original's cannot be taken for each other."""
     restore_snapshot(taken, tmp_path / "copy")
     with Collection.open(tmp_path / "copy", SPACE) as restored:
-        assert restored._store.session != collection._store.session
-        assert restored._store.former != collection._store.session
+        own, others = (one.read(metadata.read_note, metadata.SESSION) for one in (restored, collection))
+        assert own != others
 
 
 def test_without_pictures(collection: Collection, tmp_path: Path) -> None:
@@ -106,8 +99,7 @@ def test_a_snapshot_under_a_storm_is_one_version(tmp_path: Path) -> None:
     def storm(collection: Collection) -> None:
         try:
             for number in range(10_000):
-                items, gone = change(number)
-                collection.upsert(items) if items else collection.delete(gone)
+                apply(collection, number)
                 versions[collection.version] = number + 1
                 if stopped.is_set():
                     return
@@ -119,7 +111,7 @@ def test_a_snapshot_under_a_storm_is_one_version(tmp_path: Path) -> None:
         writer = threading.Thread(target=storm, args=(collection,))
         writer.start()
         shots: list[int] = []
-        for n in range(8):
+        for n in range(5):
             until(lambda: failed or collection.version > max(shots, default=0))
             shots.append(collection.snapshot(tmp_path / f"{n}.tar").contents.version)
         stopped.set()
@@ -176,20 +168,6 @@ def test_a_full_disk_leaves_no_snapshot(
     assert [path.name for path in tmp_path.iterdir()] == ["things"]
 
 
-WORK = """
-import sys
-from pathlib import Path
-from index.collection import Collection
-from index.maintenance.restore import restore_snapshot
-from tests.index.shots import SPACE
-print("begun", flush=True)
-if sys.argv[1] == "take":
-    Collection.open(Path(sys.argv[2]), SPACE, read_only=True).snapshot(Path(sys.argv[3]))
-else:
-    restore_snapshot(Path(sys.argv[2]), Path(sys.argv[3]))
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("what", ["take", "restore"])
 def test_killed_at_any_moment_it_is_whole_or_not_there(tmp_path: Path, what: str) -> None:
@@ -202,12 +180,11 @@ def test_killed_at_any_moment_it_is_whole_or_not_there(tmp_path: Path, what: str
     whole = 0
     for n in range(9):
         target = tmp_path / f"target {n}"
-        command = [sys.executable, "-c", WORK, what, str(source), str(target)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT) as child:
+        with started("worker", what, source, target) as child:
             assert child.stdout is not None
-            assert child.stdout.readline() == b"begun\n"
+            assert child.stdout.readline() == "begun\n"
             until(target.exists) if n == 8 else time.sleep(0.01 * 2**n)
-            os.kill(child.pid, signal.SIGKILL)
+            child.kill()
         if not target.exists():
             continue
         whole += 1

@@ -14,7 +14,7 @@ from index.contracts import NO_ROW
 from index.legs.contracts import Asked
 from index.search.engine_set import EngineQuery, EngineSet
 from index.search.ranking import RankedItem
-from index.store.item_rows import ItemSummary, caption_rows, read_observations, read_summaries
+from index.store.item_rows import ItemSummary, read_observations, read_summaries, text_rows
 from index.texts.contracts import TextIndex
 from multifold.errors import needs_extra
 from multifold.types import ASPECTS, SIDES, Aspect, Hit, Leg, LegEvidence, Observation
@@ -111,18 +111,18 @@ class PageReader:
     def _read_others(
         self, page: RankedPage, rows: MatchedRows, observations: Mapping[int, Observation]
     ) -> dict[int, Observation]:
-        """The captions that are not at the place of their number: an item may lack one before them."""
+        """Captions whose place is not their number: one before them is damaged, or was removed."""
         read = {
             key: (place, observations.get(rows.get(key, NO_ROW))) for key, place in page.captions().items()
         }
         wrong = {key: place for key, (place, one) in read.items() if one is None or one.index != place}
         if not wrong:
             return {}
-        there = caption_rows(self.now, sorted({edition for edition, _ in wrong}))
+        there = text_rows(self.now, sorted({edition for edition, _ in wrong}))
         for (edition, leg), place in wrong.items():
             rows.pop((edition, leg), None)
-            if (edition, place) in there:
-                rows[edition, leg] = there[edition, place]
+            if place < len(there[edition]):
+                rows[edition, leg] = there[edition][place]
         return read_observations(self.now, [rows[key] for key in wrong if key in rows])
 
 

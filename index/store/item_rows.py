@@ -276,8 +276,10 @@ COLUMNS = observations.c
 KNOWN = COLUMNS.kind != "together"  # which collections had before, and nothing reads now
 SUMMARIES = select(items).where(items.c.edition.in_(VALUES))
 OBSERVATIONS = select(observations).where(COLUMNS.row.in_(VALUES))
-CAPTION_ROWS = select(observations.c.edition, observations.c.ordinal, observations.c.row).where(
-    observations.c.edition.in_(VALUES), observations.c.kind == "caption"
+TEXT_ROWS = (
+    select(COLUMNS.edition, COLUMNS.row)
+    .where(COLUMNS.edition.in_(VALUES), COLUMNS.text.is_not(None))
+    .order_by(COLUMNS.row)
 )
 
 
@@ -318,10 +320,12 @@ def read_observations(connection: Connection, rows: Sequence[int]) -> dict[int, 
     return {one.row: observation_of(one) for one in every}
 
 
-def caption_rows(connection: Connection, editions: Sequence[int]) -> dict[tuple[int, int], int]:
-    """The row of each caption of these editions, by edition and number."""
-    rows = read_rows(connection, CAPTION_ROWS, editions)
-    return {(edition, ordinal): row for edition, ordinal, row in rows}
+def text_rows(connection: Connection, editions: Sequence[int]) -> dict[int, list[int]]:
+    """The rows of the texts of these editions, in the order in which an item names them."""
+    rows: dict[int, list[int]] = {edition: [] for edition in editions}
+    for edition, row in read_rows(connection, TEXT_ROWS, editions):
+        rows[edition].append(row)
+    return rows
 
 
 def are_equal(item: Item, other: Item | None) -> bool:

@@ -8,13 +8,12 @@ import pytest
 from index.collection import Collection
 from index.search.engine_queries import engine_query
 from index.search.page import PageReader, RankedPage, matched_texts
+from index.search.query import Query
 from index.search.ranking import RankedItem
 from index.store.browse import editions_of
-from index.texts.words import WordIndex
 from multifold.types import ASPECTS, Hit, Item, Leg, Observation, Side
 from tests.index.coloured import find
 from tests.index.spaces import SPACE
-from tests.index.texts.word_items import item as texts_of
 from tests.index.things import caption, feature, view
 
 
@@ -64,7 +63,7 @@ def test_the_observation_that_matches_best_is_named(collection: Collection) -> N
     found = read(
         collection,
         [("lamp", "shape", {"shape": 1.0, "text": 0.5}, {})],
-        [("sofa", "text", {"text": 1.0, "words": 2.0}, {"words": 4})],
+        [("sofa", "text", {"text": 1.0, "words": 2.0}, {"words": 1})],
         [("form", "shape", {"points": 1.0}, {}), ("sofa", "text", {"words": 2.0}, {"words": "name"})],
     )
     assert found[-1] is None
@@ -95,18 +94,25 @@ def test_a_page_with_an_item_that_is_there_no_more_is_none(collection: Collectio
     assert without is none is None
 
 
-def test_captions_are_known_by_their_number_though_others_are_missing(collection: Collection) -> None:
+def test_captions_are_known_by_their_place_though_their_numbers_have_gaps(collection: Collection) -> None:
     (hit,) = find(collection, feature(1), "blue", words="only")
     (evidence,) = hit.evidence
     assert evidence.matched is not None
     assert (evidence.matched.index, evidence.matched.text, hit.words) == (4, "a blue sofa", ("blue",))
 
 
-def test_texts_are_matched_for_the_legs_that_heard_them() -> None:
-    words = WordIndex()
-    words.add([texts_of(1, "x", "a red lamp", "a blue lamp"), texts_of(2, "blue", "a sofa")])
-    items = [ranked(1, "text", words=1.0), ranked(2, "text", words=1.0), ranked(2, "text", text=1.0)]
-    named, matched = matched_texts("blue lamps", items, words, None)
-    assert named == [("blue", "lamps"), ("blue",), ()]
-    assert matched == [{"words": 1}, {"words": "name"}, {}]
-    assert matched_texts(None, items, words, None) == ([()] * 3, [{}] * 3)
+def test_texts_are_matched_for_the_legs_that_heard_them(collection: Collection) -> None:
+    with collection.scoring() as (searcher, now):
+        editions = editions_of(now, ["sofa", "form"])
+        items = [
+            ranked(editions["sofa"], "text", words=1.0),
+            ranked(editions["form"], "text", words=1.0),
+            ranked(editions["sofa"], "text", text=1.0),
+        ]
+        for text, wanted in (
+            ("blue sofas", ([("blue", "sofas"), (), ()], [{"words": 1}, {}, {}])),
+            ("form", ([(), ("form",), ()], [{}, {"words": "name"}, {}])),
+            (None, ([()] * 3, [{}] * 3)),
+        ):
+            asked = searcher.legs(Query(feature(1), text=text), now).asked
+            assert matched_texts(asked, items) == wanted

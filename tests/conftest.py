@@ -46,6 +46,7 @@ UNCHECKED = (
     "tests/examples",
     "tests/index/commands",
     "tests/index/engines/test_faiss_index.py",
+    "tests/index/engines/test_served_queries.py",
     "tests/index/engines/test_tuning.py",
     "tests/index/fit",
     "tests/index/legs",

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import numpy as np
 from hypothesis import strategies as st
 
 Raw = Mapping[str, Any]
@@ -50,12 +49,6 @@ FILTERS = st.recursive(
 def lets_through(where: Raw, payload: Raw) -> bool:
     """Whether the filter lets an item with this payload through."""
     return all(_holds(key, value, payload) for key, value in where.items())
-
-
-def random_filter(rng: np.random.Generator, share: float) -> Raw:
-    """A filter on `u`, an even number between 0 and 1, that lets about this share through."""
-    start = float(rng.uniform(0, 1 - share))
-    return {"u": {"gte": start, "lt": start + share}}
 
 
 def _holds(key: str, value: Any, payload: Raw) -> bool:  # noqa: ANN401 (JSON)

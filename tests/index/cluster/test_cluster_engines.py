@@ -222,7 +222,7 @@ def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even while another replica writes; each search sees a version of its own."""
-    (one, other), items, search = replicas, things(6), MilvusConnection.search
+    (one, other), items, query_rows = replicas, things(6), MilvusConnection.query
     first, entered, go_on = [True], threading.Event(), threading.Event()
 
     def held_up(*asked: Any, **how: Any) -> Any:  # noqa: ANN401
@@ -230,10 +230,10 @@ def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
             first.clear()
             entered.set()
             wait_for(go_on, "the other searches")
-        return search(*asked, **how)
+        return query_rows(*asked, **how)
 
     one.upsert(items[:4])
-    monkeypatch.setattr(MilvusConnection, "search", held_up)
+    monkeypatch.setattr(MilvusConnection, "query", held_up)  # so few rows are read at once
     with ThreadPoolExecutor(2) as threads:
         waits = threads.submit(other.search, ASKED)
         try:

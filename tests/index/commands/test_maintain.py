@@ -32,11 +32,11 @@ def test_it_is_looked_at_checked_and_kept(either: Shell, server: Server, tmp_pat
     database = server.place() if either.place.database else None
     copy = either.beside(CollectionLocation(tmp_path / "copy", database))
     assert copy("restore", tmp_path / "x.tar") == 0
+    assert database is None or list((tmp_path / "copy").iterdir()) == []
     assert copy.stats()["items"] == 599
     assert copy("verify") == 0
     assert copy("restore", tmp_path / "x.tar") == 2
     assert ("holds a collection already" if database else "is not empty") in copy.err
-    assert database is None or list((tmp_path / "copy").iterdir()) == []
 
 
 def test_pictures_are_restored_beside_the_database(shared: Shell, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.types import Examples, Hit, Item, Vector
 from tests.index.coloured import ids
-from tests.index.spaces import FEATURE, SPACES, Space
+from tests.index.spaces import FEATURE, SPACE, SPACES, Space
 from tests.index.things import caption, view
 
 GROUPS = 8
@@ -36,22 +36,16 @@ def items(each: int = 12) -> list[Item]:
     return made
 
 
-@pytest.fixture(params=SPACES, ids=lambda one: one.vector_id)
-def space(request: pytest.FixtureRequest) -> Space:
-    made: Space = request.param
-    return made
-
-
 @pytest.fixture
-def collection(tmp_path: Path, space: Space) -> Iterator[Collection]:
-    with Collection.open(tmp_path / "things", space) as opened:
+def collection(tmp_path: Path) -> Iterator[Collection]:
+    with Collection.open(tmp_path / "things", SPACE) as opened:
         opened.upsert(items())
         yield opened
 
 
 @pytest.fixture
-def vector(space: Space) -> Vector:
-    return np.asarray(space.vectors(QUERY[None])[0], np.float32)
+def vector() -> Vector:
+    return np.asarray(SPACE.vectors(QUERY[None])[0], np.float32)
 
 
 def find(collection: Collection, vector: Vector, limit: int = 96, offset: int = 0, **how: Any) -> list[Hit]:  # noqa: ANN401
@@ -75,9 +69,10 @@ def mean_gap(hits: Sequence[Hit]) -> float:
     return float(np.mean([np.linalg.norm(seen[:n] - seen[n], axis=1).min() for n in range(1, len(seen))]))
 
 
-def test_what_is_like_a_good_hit_rises_and_what_is_like_a_bad_one_falls(
-    collection: Collection, vector: Vector
-) -> None:
+@pytest.mark.parametrize("space", SPACES, ids=lambda one: one.vector_id)
+def test_what_is_like_a_good_hit_rises_and_what_is_like_a_bad_one_falls(tmp_path: Path, space: Space) -> None:
+    vector, collection = space.vectors(QUERY[None])[0], Collection.open(tmp_path, space)
+    collection.upsert(items())
     before = find(collection, vector)
     good = find(collection, vector, examples=Examples(good=["g3-00"]))
     assert mean_place(good, 3, ["g3-00"]) < mean_place(before, 3, ["g3-00"]) - 5
@@ -91,6 +86,7 @@ def test_what_is_like_a_good_hit_rises_and_what_is_like_a_bad_one_falls(
     assert {hit.id for hit in both[:2]} == {"g3-00", "g3-01"}
     assert {hit.id for hit in both[-2:]} == {"g0-00", "g0-01"}
     assert mean_place(both, 0, ["g0-00", "g0-01"]) > mean_place(good, 0, ["g0-00", "g0-01"])
+    collection.close()
 
 
 def test_the_evidence_of_examples_is_a_leg_of_its_own(collection: Collection, vector: Vector) -> None:
@@ -173,8 +169,8 @@ def test_bad_examples_stay_last_however_diverse(collection: Collection, vector: 
     assert {hit.id for hit in hits[-2:]} == {"g0-00", "g1-00"}
 
 
-def test_an_empty_collection_and_a_single_item(tmp_path: Path, space: Space, vector: Vector) -> None:
-    with Collection.open(tmp_path / "few", space) as few:
+def test_an_empty_collection_and_a_single_item(tmp_path: Path, vector: Vector) -> None:
+    with Collection.open(tmp_path / "few", SPACE) as few:
         how: dict[str, Any] = {"diversity": 0.5, "examples": Examples(["g0-00"])}
         assert find(few, vector, **how) == []
         few.upsert(items()[:1])

@@ -1,8 +1,7 @@
 """Filters that are remembered: as good as those read anew, whatever was written since."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +9,13 @@ import pytest
 from sqlalchemy import Connection
 
 from index.collection import Collection
-from index.contracts import IndexPlan
 from index.search import filter_cache
 from index.search.filter_cache import FilterCache
 from index.store import filters
 from index.store.filters import parse_filter
-from multifold.types import Item, Observation, Pooling
-from tests.index.filtering import Raw, lets_through, random_filter
-from tests.index.spaces import SPACE, Sphere
+from multifold.types import Item
+from tests.index.filtering import Raw, lets_through
+from tests.index.spaces import SPACE
 from tests.index.things import feature, query, view
 
 
@@ -134,77 +132,3 @@ def test_the_list_does_not_go_back(collection: Collection) -> None:
             assert other.submit(collection.read, later).result() == 7
 
     collection.read(earlier)
-
-
-DIM, ITEMS, QUERIES = 16, 2000, 10
-RECALL, MARGIN = 0.95, 0.03
-
-
-@pytest.fixture(scope="module")
-def indexed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Collection, dict[str, Item]]]:
-    """A collection behind a graph, in which rows were replaced and deleted since it was built."""
-    rng = np.random.default_rng(7)
-    centres = rng.standard_normal((40, DIM))
-
-    def items(names: range) -> list[Item]:
-        middle = centres[rng.integers(0, 40, len(names))]
-        features = (middle[:, None] + 0.6 * rng.standard_normal((len(names), 2, DIM))).astype(np.float32)
-        return [
-            Item(
-                f"i{name}",
-                tuple(Observation("view", n, one) for n, one in enumerate(some)),
-                {"u": rng.random()},
-            )
-            for name, some in zip(names, features, strict=True)
-        ]
-
-    plan = IndexPlan("HNSW16,SQ8", "cpu", RECALL, seal_at=ITEMS, flat_below=0)
-    with Collection.open(tmp_path_factory.mktemp("indexed"), Sphere(DIM), plan=plan) as collection:
-        held = items(range(ITEMS))
-        collection.upsert(held)
-        collection.engines.settle()
-        where = parse_filter({"u": {"gte": 0}})  # which is remembered
-        assert len(collection.search(query(feature(1).repeat(4), where=where))) == 10
-        changed = items(range(ITEMS // 2, ITEMS // 2 + 150))
-        collection.upsert(changed)
-        gone = {f"i{name}" for name in range(0, ITEMS, 10)}
-        collection.delete(sorted(gone))
-        yield collection, {item.id: item for item in (*held, *changed) if item.id not in gone}
-
-
-@pytest.mark.parametrize("pooled", ["mean", "max"])
-@pytest.mark.parametrize("share", [0.5, 0.1, 0.01, 0.001])
-def test_a_filter_costs_no_hit(
-    indexed: tuple[Collection, dict[str, Item]], share: float, pooled: Pooling
-) -> None:
-    collection, held = indexed
-    rng = np.random.default_rng(int(1 / share))
-    good = total = 0
-    for _ in range(QUERIES):
-        where = random_filter(rng, share)
-        among = [item for item in held.values() if lets_through(where, item.payload)]
-        vector = _unit(rng.standard_normal(DIM))
-        asked = query(vector, limit=10, pool=pooled, where=parse_filter(where))
-        hits = collection.search(asked)
-        assert len(hits) == min(10, len(among))
-        scores = sorted((POOLED[pooled](vector, item) for item in among), reverse=True)[:10]
-        good += sum(hit.score >= scores[-1] - 1e-6 for hit in hits)
-        total += len(hits)
-        assert all(lets_through(where, hit.payload) for hit in hits)
-        exact = collection.search(replace(asked, exact=True))
-        assert [hit.score for hit in exact] == pytest.approx(scores, abs=1e-6)
-    assert good >= (RECALL - MARGIN) * total
-
-
-def _unit(vector: np.ndarray) -> np.ndarray:
-    return np.asarray(vector / np.linalg.norm(vector), np.float32)
-
-
-def _seen(item: Item) -> np.ndarray:
-    return np.stack([one.feature for one in item.observations]).astype(np.float64)
-
-
-POOLED: dict[Pooling, Callable[[np.ndarray, Item], float]] = {
-    "mean": lambda asked, item: float(_unit(_seen(item).mean(axis=0)) @ asked),
-    "max": lambda asked, item: max(float(_unit(row) @ asked) for row in _seen(item)),
-}

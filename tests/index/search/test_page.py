@@ -37,7 +37,7 @@ def collection(tmp_path: Path) -> Iterator[Collection]:
 
 
 def ranked(edition: int, side: Side, **legs: float) -> RankedItem:
-    return RankedItem(edition, side, 2.0, 1.5, 0.5, legs, 3.0)  # type: ignore[arg-type]
+    return RankedItem(edition, side, 2.0, 1.5, 0.5, legs, 3.0, unlike=False)  # type: ignore[arg-type]
 
 
 def read(

@@ -13,7 +13,8 @@ from index.collection import Collection
 from index.contracts import PromiseError
 from index.search.model import EvidenceModel
 from index.search.promise import AnswerCut, Outcome, cut_answer, is_unlike
-from tests.index.coloured import SPACE, coloured, direction, find, ids
+from tests.index.coloured import coloured, direction, find, ids
+from tests.index.spaces import SPACE
 
 BEHIND = st.lists(st.integers(0, 5).map(float), min_size=19, max_size=60)
 

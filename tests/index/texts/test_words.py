@@ -139,7 +139,7 @@ def test_numbers_worked_out_by_hand() -> None:
 
 
 def test_many_items_and_their_ties() -> None:
-    count = 4_113
+    count = 8_209
     index = index_of(*(item(n, "thing", "a lamp" if n % 3 else "a lamp, a green lamp") for n in range(count)))
     assert found(index, "lamp", 4) == [0, 3, 6, 9]
     assert found(index, "green", count) == list(range(0, count, 3))

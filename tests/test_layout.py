@@ -39,12 +39,7 @@ LATE_IMPORTS: set[str] = {
     "index.store.store → index.store.postgres",
     "multifold.blender → multifold.blender.panel",
     "training.evaluate.classification → training.evaluate.linear_probe",
-    "training.evaluate.classification → training.retrieval.encoder",
-    "training.evaluate.explanation → training.evaluate.grad_cam",
-    "training.evaluate.subject → training.checkpoint",
-    "training.evaluate.subject → training.prepare",
-    "training.evaluate.subject → training.retrieval.encoder",
-    "training.evaluate.subject → training.towers",
+    "training.evaluate.opening → training.evaluate.evaluated_checkpoint",
 }
 CIRCLES: set[str] = set()
 PACKED_ARGUMENTS: set[str] = {
@@ -85,7 +80,8 @@ def test_the_files_that_are_run_otherwise_are_there() -> None:
 
 def test_serving_imports_no_torch() -> None:
     serving = "app.main, index.collection, renderers.sandbox"
-    code = f"import sys, {serving}, training.data.furniture.dataset, training.commands.reader"
+    commands = "training.commands.reader, training.commands.run_explain, training.evaluate.evaluation"
+    code = f"import sys, {serving}, training.data.furniture.dataset, {commands}"
     command = [sys.executable, "-c", f"{code}; sys.exit('torch' in sys.modules)"]
     assert subprocess.run(command, check=False).returncode == 0
 

@@ -9,7 +9,7 @@ from jaxtyping import Float32
 
 from multifold import manifest
 from multifold.analysis.zero_shot import PROMPTS, fill_prompts, label_vectors
-from multifold.errors import MultifoldError
+from multifold.errors import MultifoldError, needs_extra
 from multifold.scores import similarities
 from multifold.types import Features
 from training.evaluate.protocols import accuracy, category_of
@@ -66,8 +66,8 @@ def _classified_bank(test: TestSet) -> FeatureBank:
 
 def _measure_probes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
     """Each item by the mean of its index vectors; for checkpoints also by its features before projection."""
-    from training.evaluate import linear_probe
-    from training.retrieval.encoder import TorchEncoder
+    with needs_extra("train"):
+        from training.evaluate.linear_probe import fit_probe
 
     sets = [_split(subject, args, "train"), _split(subject, args, "val"), test]
     means = [_classified_bank(one).pooled() for one in sets]
@@ -79,16 +79,12 @@ def _measure_probes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Nam
     right = [np.array([known.index(label) for label in some]) for some in named]
 
     def probed(features: list[np.ndarray]) -> dict[str, Any]:  # each as long as its set
-        return linear_probe.fit_probe(*zip(features, right, strict=True))
+        return fit_probe(*zip(features, right, strict=True))
 
     figures = {"linear probe, after": probed([subject.encoder.vectors(mean.features) for mean in means])}
     views = [one.views for one in sets if one.views is not None]
-    if isinstance(subject.encoder, TorchEncoder) and len(views) == len(sets):
-        live = subject.encoder
-        before = [
-            np.stack([linear_probe.features_before_projection(live, item).mean(axis=0) for item in some])
-            for some in views
-        ]
+    if (read := subject.before_projection) is not None and len(views) == len(sets):
+        before = [np.stack([read(item).mean(axis=0) for item in some]) for some in views]
         figures["linear probe, before"] = probed(before)
     return figures
 

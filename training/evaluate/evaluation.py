@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 from multifold import manifest
 from multifold.bundle.bundle import file_hash
 from multifold.client import Client
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from training.evaluate import calibrate, classification, examples, protocols, report, service
+from training.evaluate.opening import open_evaluated
 from training.evaluate.protocols import Protocol
 from training.evaluate.report import ReportSection, report_sections
-from training.evaluate.subject import encode_test_set, open_evaluated
+from training.evaluate.subject import encode_test_set
 from training.retrieval import directions
 from training.retrieval.directions import Pooling, RetrievalDirection
 
@@ -87,8 +88,7 @@ def _measure_service(
 def _measure_encoder(
     args: argparse.Namespace, protocol: Protocol, entries: list[ManifestEntry]
 ) -> Measurement:
-    with needs_extra("train"):  # for checkpoints
-        subject = open_evaluated(Path(args.encoder))
+    subject = open_evaluated(Path(args.encoder))
     encoder = subject.encoder
     equal_texts = protocol.equal_texts
     test = encode_test_set(subject, entries, args.cache)

@@ -13,9 +13,9 @@ from multifold.analysis.explanation import (
 )
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
-from multifold.errors import needs_extra
 from multifold.types import ExplanationMethod, Pixels
-from training.evaluate.subject import matching_pairs, open_evaluated
+from training.evaluate.opening import open_evaluated
+from training.evaluate.subject import matching_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,17 +36,15 @@ def explain_pair(
     picture = pixels(decode(image.read_bytes()), subject.image)
     (match,) = matching_pairs(encoder, [picture], [text])
     said, seen = match.text_vector, match.picture_vector
-    if isinstance(encoder, Encoder):
+    if subject.explainer is None:
+        assert isinstance(encoder, Encoder)
         check_method(method)
         if token is not None:
             said, seen = (isolate_part(one, token, encoder.bundle.geometry.tokens) for one in (said, seen))
         heat = occlude_picture(encoder, picture, said)
         words = occlude_text(encoder, text, seen)
         return ExplainedPair(picture, heat, words)
-    with needs_extra("train"):
-        from training.evaluate.grad_cam import GradientExplainer
-
-    explainer = GradientExplainer(encoder, method)
+    explainer = subject.explainer(method)
     if token is not None:
         said, seen = (isolate_part(one, token, explainer.tokens) for one in (said, seen))
     return ExplainedPair(picture, explainer.picture(picture, said), explainer.text(text, seen))

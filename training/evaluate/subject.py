@@ -1,21 +1,21 @@
 """What is evaluated, a bundle or a checkpoint, and the test set as it encodes it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from tqdm import tqdm
 
-from multifold.bundle.bundle import ViewSpec, file_hash
+from multifold.analysis.explanation import HeatMap, WordShares
+from multifold.bundle.bundle import ViewSpec
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.point_groups import PointSpec
 from multifold.bundle.preprocess import ImageSpec
-from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.scores import apply_signs
-from multifold.types import Features, Pixels, Vector
+from multifold.types import ExplanationMethod, Features, PixelBatch, Pixels, Vector
 from training.data.points import load_points
 from training.data.views import ItemViews, load_views, open_picture
 from training.retrieval.directions import PointEncoder, RetrievalEncoder
@@ -28,6 +28,18 @@ from training.retrieval.features import (
 )
 
 
+class PairExplainer(Protocol):
+    """Says what in a picture and in a text makes them match the index vector of the other."""
+
+    @property
+    def tokens(self) -> int:
+        """How many parts of a vector are compared pair by pair."""
+
+    def picture(self, square: Pixels, other: Vector) -> HeatMap: ...
+
+    def text(self, text: str, other: Vector) -> WordShares: ...
+
+
 @dataclass(frozen=True)
 class EvaluatedEncoder:
     """An encoder, and how its pictures are preprocessed."""
@@ -38,24 +50,9 @@ class EvaluatedEncoder:
     geometry: str
     about: Mapping[str, Any]  # where it comes from, for the report
     points: PointSpec | None = None  # how it reads the points of a mesh
-
-
-def open_evaluated(path: Path) -> EvaluatedEncoder:
-    if path.is_dir():
-        return evaluated_bundle(path)
-    if not path.is_file():
-        raise MultifoldError(f"there is neither a bundle nor a checkpoint at {path}")
-    from training import checkpoint, prepare, towers
-    from training.retrieval.encoder import TorchEncoder
-
-    trained = checkpoint.load_checkpoint(path)
-    recipe = trained.recipe
-    encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
-    about = {"checkpoint": path.name, "sha256": file_hash(path), "recipe": recipe.name}
-    image = towers.image_spec(recipe.image)
-    views = prepare.view_spec(recipe)
-    points = prepare.points_of(recipe)
-    return EvaluatedEncoder(encoder, image, views, trained.model.geometry.name, about, points)
+    # of a checkpoint only: it explains by gradients, and tells what its head reads
+    explainer: Callable[[ExplanationMethod | None], PairExplainer] | None = None
+    before_projection: Callable[[PixelBatch], Features] | None = None
 
 
 def evaluated_bundle(folder: Path) -> EvaluatedEncoder:

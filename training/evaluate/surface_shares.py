@@ -17,7 +17,7 @@ from multifold.types import Pixels, Vectors
 from renderers.cameras import rig
 from renderers.orders import MeshSource, PointOrder, ViewOrder
 from renderers.sandbox import Sandbox
-from training.evaluate.subject import open_evaluated
+from training.evaluate.opening import open_evaluated
 from training.retrieval.directions import PointEncoder
 
 

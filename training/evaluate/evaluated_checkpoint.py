@@ -1,0 +1,27 @@
+"""A checkpoint as something to be evaluated. Needs torch, as bundles do not."""
+
+from functools import partial
+from pathlib import Path
+
+from multifold.bundle.bundle import file_hash
+from training import checkpoint, prepare, towers
+from training.evaluate.grad_cam import GradientExplainer
+from training.evaluate.linear_probe import features_before_projection
+from training.evaluate.subject import EvaluatedEncoder
+from training.retrieval.encoder import TorchEncoder
+
+
+def evaluated_checkpoint(path: Path) -> EvaluatedEncoder:
+    trained = checkpoint.load_checkpoint(path)
+    recipe = trained.recipe
+    encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
+    return EvaluatedEncoder(
+        encoder=encoder,
+        image=towers.image_spec(recipe.image),
+        views=prepare.view_spec(recipe),
+        geometry=trained.model.geometry.name,
+        about={"checkpoint": path.name, "sha256": file_hash(path), "recipe": recipe.name},
+        points=prepare.points_of(recipe),
+        explainer=partial(GradientExplainer, encoder),
+        before_projection=partial(features_before_projection, encoder),
+    )

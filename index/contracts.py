@@ -88,9 +88,6 @@ class IndexEngine(Protocol):
     ) -> RowRankings:
         """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` scores all rows."""
 
-    def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
-        """Every row that scores `threshold` or more, best first."""
-
     def score(self, query: Vector, ids: Ids) -> RowScores:
         """The score of each of these ids, which rise; NaN where there is no such row."""
 

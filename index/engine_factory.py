@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from index.cluster.cluster_engines import ClusterEngineSet
 from index.cluster.contracts import MILVUS_VARIABLE, MilvusAddress
 from index.contracts import (
     AUTO,
@@ -104,8 +105,6 @@ def place_engines(
             raise IndexPlanError(
                 f"The collection lies in Milvus: say where, as in {MILVUS_VARIABLE}=http://milvus:19530."
             )
-        from index.cluster.cluster_engines import ClusterEngineSet  # its client is an extra
-
         return ClusterEngineSet(space, store, cluster, probes, plan.recall, plan.milvus_type, writes=writes)
     if home is None:
         return EngineSet(space, EngineFactory(space, plan, None, probes, memory), follows=follows)

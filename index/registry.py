@@ -18,6 +18,7 @@ from index.names import DEFAULT, MAIN, check_name
 from index.store import metadata
 from index.store.database import Database, StoreError
 from index.store.folder_locks import WriterLock
+from index.store.postgres import within
 from index.store.schema import meta
 from index.store.store import database_at, open_blobs
 from multifold.durable import make_folder
@@ -57,6 +58,12 @@ class CollectionListing:
         if real != MAIN and real not in self.entries:
             raise NoSuchCollectionError(f"there is no collection {name!r}")
         return real
+
+    def check_alias(self, alias: str) -> None:
+        """Refuse what no collection can be called besides its name."""
+        check_name(alias)
+        if alias == MAIN or alias in self.entries:
+            raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
 
     def aliases_of(self, name: str) -> list[str]:
         """What else a collection is called."""
@@ -140,11 +147,9 @@ class CollectionRegistry:
 
     def set_alias(self, alias: str, name: str) -> str | None:
         """Give a collection an alias; returns the collection that had it before."""
-        check_name(alias)
         with self.store.writing() as connection:
             listing = _listing(connection)
-            if alias == MAIN or alias in listing.entries:
-                raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
+            listing.check_alias(alias)
             if name != MAIN and name not in listing.entries:
                 raise NoSuchCollectionError(f"there is no collection {name!r}")
             connection.execute(delete(aliases).where(aliases.c.alias == alias))
@@ -162,8 +167,6 @@ class CollectionRegistry:
         """Where its folder, items and pictures are."""
         database, bucket = self._url, self._bucket
         if database is not None:
-            from index.store.postgres import within  # its driver is an extra
-
             database = within(database, entry.place)
         if bucket is not None:
             bucket = f"{bucket.rstrip('/')}/{FOLDER}/{entry.place}"

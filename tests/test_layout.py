@@ -33,10 +33,6 @@ LATE_IMPORTS: set[str] = {
     "app.collections.collections → index.store.postgres",
     "app.http.routes.agents → multifold.agents.server",
     "app.http.routes.agents → multifold.agents.tools",
-    "index.engine_factory → index.cluster.cluster_engines",
-    "index.registry → index.store.postgres",
-    "index.store.store → index.store.bucket",
-    "index.store.store → index.store.postgres",
     "multifold.blender → multifold.blender.panel",
     "training.evaluate.classification → training.evaluate.linear_probe",
     "training.evaluate.opening → training.evaluate.evaluated_checkpoint",
@@ -44,10 +40,7 @@ LATE_IMPORTS: set[str] = {
 CIRCLES: set[str] = set()
 PACKED_ARGUMENTS: set[str] = {
     "app.search.labelling → judge_labels",
-    "index.cluster.milvus_engine → SegmentReport",
-    "index.cluster.search_effort → SearchSetting",
     "index.engines.faiss_index → NearestCells",
-    "index.maintenance.snapshot → SnapshotHeader",
     "index.fit.fit → _recall",
     "multifold.analysis.hierarchy → _row",
     "multifold.bundle.calibration → CalibrationCurve",

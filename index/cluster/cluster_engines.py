@@ -113,7 +113,9 @@ class ClusterEngineSet(EngineSet):
         writes: bool,
     ) -> None:
         super().__init__(space, self._new)
-        self._store, self._index, self._writes = store, index, writes
+        self._store = store
+        self._index = index
+        self._writes = writes
         self._link = MilvusConnection(cluster)
         self._measuring = RecallMonitor(space, store, probes, recall)
         self._mark = FeedMark()  # where we looked last
@@ -152,7 +154,9 @@ class ClusterEngineSet(EngineSet):
     def lost(self) -> None:
         """Begin again with what the store knows of the cluster."""
         with self.gate.writing():
-            self._engines, self.version, self._recent = {}, NEVER, {}
+            self._engines = {}
+            self.version = NEVER
+            self._recent = {}
 
     def settle(self) -> dict[EngineKey, list[SegmentReport]]:
         """Measure the recall of what has grown; what all graphs are and find."""
@@ -287,7 +291,9 @@ class ClusterEngineSet(EngineSet):
             graph.see(mark.written)
         if graphs != self._engines:
             with self.gate.writing():
-                self._engines, self.version, self._recent = {**graphs}, mark.fed, {}
+                self._engines = {**graphs}
+                self.version = mark.fed
+                self._recent = {}
         if mark.whole:
             fresh = time.monotonic() - GRACE / 2
             still = {version: since for version, since in self._recent.items() if since > fresh}

@@ -16,10 +16,6 @@ from index.store.database import OutageLog
 from multifold.errors import needs_extra
 from multifold.types import Metric, Vectors
 
-with needs_extra("milvus"):
-    import grpc
-    from pymilvus import DataType, MilvusClient, MilvusException
-
 NOT_FOUND = 100  # the code of a collection that is not there
 SETTLING = 600.0  # seconds that indexing may take
 MAKING = 60.0  # seconds that a new collection, or the end of one, may take
@@ -36,9 +32,14 @@ class MilvusConnection:
     """One client for all threads; it is made when it is first needed, and connects again by itself."""
 
     def __init__(self, cluster: MilvusAddress) -> None:
+        with needs_extra("milvus"):
+            import grpc
+            import pymilvus
         self.cluster = cluster
+        self._library = pymilvus
+        self._failures = (pymilvus.MilvusException, grpc.RpcError)
         self._lock = threading.Lock()
-        self._opened: MilvusClient | None = None
+        self._opened: Any = None  # a client
         self._outages = OutageLog(f"Milvus at {cluster.uri}")
         self.troubles = 0  # calls that failed: after one, what was read of the cluster may be out of date
         logging.getLogger("pymilvus").setLevel(logging.CRITICAL)  # our errors say it
@@ -50,12 +51,13 @@ class MilvusConnection:
 
     def make(self, name: str, dim: int, metric: Metric, index: str) -> None:
         """A new, empty collection of rows with their vectors, parts and facts."""
-        schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
-        schema.add_field("row", DataType.INT64, is_primary=True)
-        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dim)
-        schema.add_field(PART, DataType.INT64)
-        schema.add_field(FACTS, DataType.ARRAY, element_type=DataType.INT64, max_capacity=MOST_TOKENS)
-        params = MilvusClient.prepare_index_params()
+        types = self._library.DataType
+        schema = self._library.MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("row", types.INT64, is_primary=True)
+        schema.add_field("vector", types.FLOAT_VECTOR, dim=dim)
+        schema.add_field(PART, types.INT64)
+        schema.add_field(FACTS, types.ARRAY, element_type=types.INT64, max_capacity=MOST_TOKENS)
+        params = self._library.MilvusClient.prepare_index_params()
         built = BUILT.get(index, {})
         params.add_index("vector", index_type=index, metric_type=METRICS[metric], params=built)
         self._call("create_collection", name, schema=schema, index_params=params, timeout=MAKING)
@@ -107,11 +109,12 @@ class MilvusConnection:
         # the client's own upsert and delete drop the time of the write
         return int(self._call(method, *arguments, inner=True).timestamp or 0)
 
-    def _client(self) -> MilvusClient:
+    def _client(self) -> Any:  # noqa: ANN401 (of the library)
         with self._lock:
             if self._opened is None:
-                uri, token = self.cluster.uri, self.cluster.token
-                self._opened = MilvusClient(uri, token=token, timeout=self.cluster.patience)
+                self._opened = self._library.MilvusClient(
+                    self.cluster.uri, token=self.cluster.token, timeout=self.cluster.patience
+                )
             return self._opened
 
     def _call(
@@ -121,7 +124,7 @@ class MilvusConnection:
             client = self._client()
             called = getattr(client._get_connection() if inner else client, method)
             answer = called(*arguments, timeout=timeout or self.cluster.patience, **options)
-        except (MilvusException, grpc.RpcError) as error:
+        except self._failures as error:
             if getattr(error, "code", None) == NOT_FOUND:
                 raise ClusterLostError("Milvus has lost rows: they are derived anew.") from error
             self.troubles += 1

@@ -14,7 +14,6 @@ from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
-from uuid import uuid4
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
@@ -29,7 +28,6 @@ from index.contracts import (
     IndexEngineError,
     PairedIds,
     RowBlock,
-    RowRanking,
     RowRankings,
     RowScores,
 )
@@ -38,7 +36,6 @@ from index.engines.builder import LIMITS
 from index.engines.exact_engine import (
     nearest_rows,
     refuse_known,
-    rows_within,
     score_blocks,
     sort_unique,
     view_of,
@@ -65,10 +62,9 @@ Counts: TypeAlias = Callable[[Ids], Bool[np.ndarray, " k"]]
 
 
 class MilvusEngine:
-    """Rows of one side and kind in a Milvus collection of their own.
+    """Rows of one side and kind in a Milvus collection of their own, which stays when the engine is closed.
 
-    Without a name it is for this engine alone, and goes when the engine is closed. A type of index is one of
-    new rows; those that are there keep theirs.
+    A type of index is one of new rows; those that are there keep theirs.
     """
 
     def __init__(
@@ -76,13 +72,16 @@ class MilvusEngine:
         dim: int,
         metric: Metric,
         link: MilvusConnection,
-        name: str | None = None,
+        name: str,
         counts: Counts | None = None,
         wanted: str | None = None,
     ) -> None:
-        self._dim, self._metric, self._link, self._counts = dim, metric, link, counts
-        self._own, self._wanted = name is None, wanted
-        self.name = name or f"multifold_{uuid4().hex}"
+        self._dim = dim
+        self._metric = metric
+        self._link = link
+        self._counts = counts
+        self._wanted = wanted
+        self.name = name
         self._index: str | None = None  # unknown, or not there yet
         self._condition: str | None = None  # which all allowed rows meet
         self._troubles = link.troubles  # of the cluster, when we last knew the index
@@ -127,7 +126,8 @@ class MilvusEngine:
 
     def see(self, written: int) -> None:
         """Read from now on what was written until then, by any process."""
-        self.written, self._size = written, None
+        self.written = written
+        self._size = None
         self._changes += 1
 
     def search(
@@ -167,13 +167,15 @@ class MilvusEngine:
                 raise BuildStopped
             return np.ones(len(rows), bool)
 
-        whole, index = copy(self), self._index or GRAPH
+        whole = copy(self)
+        index = self._index or GRAPH
         whole._counts = unless_stopped
         self._link.settle(self.name, stopped)
         truth, _ = whole._scanned(queries, max(LIMITS), None)
 
         def setting(limit: int) -> SearchSetting:
-            reach, threshold = self._candidate_count(limit), truth[:, limit - 1 : limit]
+            reach = self._candidate_count(limit)
+            threshold = truth[:, limit - 1 : limit]
 
             def measure(effort: int) -> tuple[float, float]:
                 start = time.perf_counter()
@@ -184,17 +186,16 @@ class MilvusEngine:
 
             return least_effort(limit, reach, target, measure, EFFORTS[index])
 
-        settings = tuple(setting(limit) for limit in LIMITS)
-        figures = self.count(), target, len(queries), "queries", settings
-        return SegmentReport(f"{index} in Milvus", *figures, bytes_per_row=4.0 * self._dim, build_seconds=0.0)
-
-    def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
-        """Every row that scores `threshold` or more, best first: each row is fetched."""
-        none = np.empty(0, np.float32), np.empty(0, np.int64)
-        near = [rows_within(self._metric, view_of(*one), query, threshold) for one in self.blocks(allowed)]
-        scores, ids = map(np.concatenate, zip(none, *near, strict=True))
-        order = np.lexsort((ids, -scores))
-        return scores[order], ids[order]
+        return SegmentReport(
+            type=f"{index} in Milvus",
+            rows=self.count(),
+            target=target,
+            probes=len(queries),
+            probed_with="queries",
+            settings=tuple(map(setting, LIMITS)),
+            bytes_per_row=4.0 * self._dim,
+            build_seconds=0.0,
+        )
 
     def score(self, query: Vector, ids: Ids) -> RowScores:
         """The score of each of these ids, which rise; NaN where there is no such row."""
@@ -237,9 +238,7 @@ class MilvusEngine:
         self.put(ids, vectors)
 
     def close(self) -> None:
-        """Close; rows that are for this engine alone are dropped."""
-        if self._own:
-            self.drop()
+        """Nothing is held here."""
 
     def drop(self) -> None:
         """Remove the rows from the cluster."""
@@ -264,7 +263,7 @@ class MilvusEngine:
         """What is wanted, but no graph for inner products of vectors that differ in length."""
         unit = bool((np.abs(scoring.lengths(vectors) - 1) < UNIT).all())
         graphs = self._metric == "l2" or unit
-        index = self._wanted or (FLAT if self._own else GRAPH)
+        index = self._wanted or GRAPH
         if index not in (FLAT, CELLS) and not graphs:
             index = FLAT
         self._link.make(self.name, self._dim, self._metric, index)
@@ -318,7 +317,8 @@ class MilvusEngine:
     ) -> tuple[Float32[np.ndarray, "q r"], Float32[np.ndarray, "q r"], Int64[np.ndarray, "q r"], float]:
         """Milvus's scores and the exact ones of rows, best first there, padded; the length of the longest."""
         fast, ids = _nothing(len(queries), reach)
-        scores, longest = fast.copy(), 0.0
+        scores = fast.copy()
+        longest = 0.0
         known = self.measured.settings if self.measured else ()
         how = {
             "limit": reach,

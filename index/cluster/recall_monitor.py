@@ -36,8 +36,10 @@ class RecallMonitor:
     def __init__(
         self, space: Space, store: Store, probes: Mapping[Side, Features] | None, target: float
     ) -> None:
-        self._space, self._store = space, store
-        self._probes, self._target = probes or {}, target
+        self._space = space
+        self._store = store
+        self._probes = probes or {}
+        self._target = target
         self._checked = float("-inf")
         self._over = threading.Event()
         self._thread: threading.Thread | None = None

@@ -50,6 +50,8 @@ def least_effort(
     effort = effort_for(reach, (), by) if by.counts_candidates else by.least
     tried = list[SearchSetting]()
     while not tried or (tried[-1].recall < target and tried[-1].effort < by.most):
-        tried.append(SearchSetting(limit, min(effort, by.most), reach, *measure(min(effort, by.most))))
+        effort = min(effort, by.most)
+        recall, seconds = measure(effort)
+        tried.append(SearchSetting(limit, effort, reach, recall, seconds))
         effort = int(effort * STEP)
     return max(tried, key=lambda one: one.recall)

@@ -17,7 +17,8 @@ MOST_LINES = 50
 
 def print_stats(args: argparse.Namespace) -> int:
     """Tell what a collection holds, takes, and finds."""
-    stats, writer = collect_stats(args.place), None if args.place.database else writer_of(args.place.folder)
+    stats = collect_stats(args.place)
+    writer = None if args.place.database else writer_of(args.place.folder)
     if args.json:
         reports = {name: [one.as_json() for one in some] for name, some in stats.reports.items()}
         print(json.dumps({**asdict(stats), "reports": reports, "writer": writer}))

@@ -91,7 +91,8 @@ def _print_absent(keys: Sequence[str]) -> int:
 
 def restore(args: argparse.Namespace) -> int:
     """Make a new collection of a snapshot, checking all of it first."""
-    place, wanted = args.place, None if args.bundle is None else bundles.load(args.bundle).vector_id
+    place = args.place
+    wanted = None if args.bundle is None else bundles.load(args.bundle).vector_id
     print(f"restoring {args.file}", flush=True)
     with ExitStack() as stack:
         folder = place.folder

@@ -25,7 +25,8 @@ ACTIONS = {
 
 def run(args: argparse.Namespace) -> int:
     database, bucket = args.database or None, args.bucket or None
-    args.database, args.bucket = database, bucket
+    args.database = database
+    args.bucket = bucket
     here = CollectionLocation(args.data, database, bucket)
     if args.action == "migrate":  # the database and the bucket are its target
         here = CollectionLocation(args.data, None, None)

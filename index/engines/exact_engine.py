@@ -175,18 +175,6 @@ def _candidates(
             yield _may_be_best(fast, limit, 2 * score_slack(metric, queries[row], view.longest))
 
 
-def rows_within(
-    metric: Metric, view: RowView, query: Vector, threshold: float, allowed: Ids | None = None
-) -> RowRanking:
-    """Every row that scores `threshold` or more, best first."""
-    positions = view.positions(allowed)
-    fast = _fast(metric, view, query[None], positions)[0]
-    close = fast >= threshold - score_slack(metric, query, view.longest)
-    scores, ids = _rank(metric, view, query, np.flatnonzero(close), positions)
-    end = int(np.count_nonzero(scores >= threshold))
-    return scores[:end], ids[:end]
-
-
 def write_scores(metric: Metric, view: RowView, query: Vector, ids: Ids, scores: RowScores) -> None:
     """Write the scores of those of some rising ids that are in a view."""
     places = view.find(ids)
@@ -293,10 +281,6 @@ class ExactEngine:
     ) -> RowRankings:
         """The best rows of each query, best first, padded with -inf and NO_ROW."""
         return nearest_rows(self._metric, self.view, queries, limit, allowed)
-
-    def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
-        """Every row that scores `threshold` or more, best first."""
-        return rows_within(self._metric, self.view, query, threshold, allowed)
 
     def score(self, query: Vector, ids: Ids) -> RowScores:
         """The score of each of these ids, which rise; NaN where there is no such row."""

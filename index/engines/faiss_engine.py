@@ -27,7 +27,6 @@ from index.contracts import (
     IndexPlan,
     PairedIds,
     RowBlock,
-    RowRanking,
     RowRankings,
     RowScores,
 )
@@ -150,14 +149,6 @@ class FaissEngine:
             return answer
         rising = None if allowed is None else sort_unique(allowed)
         return self._search_parts(queries, limit, rising, exact=exact)
-
-    def range(self, query: Vector, threshold: float, allowed: Ids | None = None) -> RowRanking:
-        """Every row that scores `threshold` or more, best first: each row is scored."""
-        parts = (part.rows for part in self.parts)
-        near = [file_search.rows_within(self._metric, rows, query, threshold, allowed) for rows in parts]
-        scores, ids = (np.concatenate(arrays) for arrays in zip(*near, strict=True))
-        order = np.lexsort((ids, -scores))
-        return scores[order], ids[order]
 
     def score(self, query: Vector, ids: Ids) -> RowScores:
         """The score of each of these ids, which rise; NaN where there is no such row."""

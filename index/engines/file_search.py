@@ -8,11 +8,11 @@ from collections.abc import Iterator
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from index.contracts import NO_ROW, Ids, RowRanking, RowRankings
+from index.contracts import NO_ROW, Ids, RowRankings
 from index.engines import exact_engine
 from index.engines.exact_engine import BLOCK_ROWS, RowView
 from index.engines.scoring import exact_scores_at, fast_scores, score_slack
-from multifold.types import Metric, Vector, Vectors
+from multifold.types import Metric, Vectors
 
 
 def nearest_rows(
@@ -34,24 +34,6 @@ def nearest_rows(
             order = np.argsort(-both, kind="stable")[:limit]  # earlier blocks have the smaller ids
             scores[row], ids[row] = both[order], names[order]
     return scores, ids
-
-
-def rows_within(
-    metric: Metric, view: RowView, query: Vector, threshold: float, allowed: Ids | None = None
-) -> RowRanking:
-    """Every row that scores `threshold` or more, best first."""
-    if view.file is None:
-        return exact_engine.rows_within(metric, view, query, threshold, allowed)
-    floor = threshold - score_slack(metric, query, view.longest)
-    scores, ids = [np.empty(0, np.float32)], [np.empty(0, np.int64)]
-    for places, vectors, fast in _blocks(metric, view, query[None], allowed):
-        close = np.flatnonzero(fast[0] >= floor)
-        exact = exact_scores_at(metric, query[None], vectors, close[None])[0]
-        scores.append(exact[exact >= threshold])
-        ids.append(view.ids[places[close[exact >= threshold]]])
-    every, names = np.concatenate(scores), np.concatenate(ids)
-    order = np.argsort(-every, kind="stable")
-    return every[order], names[order]
 
 
 def scores_at(

@@ -28,7 +28,8 @@ class ArchiveWriter:
     """Writes members one after the other; `finish` adds their checksum."""
 
     def __init__(self, out: BinaryIO) -> None:
-        self._out, self._digest = out, hashlib.sha256()
+        self._out = out
+        self._digest = hashlib.sha256()
 
     def add(self, name: str, size: int, source: BinaryIO) -> None:
         """Copy `size` bytes to a member of this name."""
@@ -59,7 +60,10 @@ class ArchiveMember:
     """One file of an archive, to be read once, before the next is asked for."""
 
     def __init__(self, name: str, size: int, archive: "ArchiveReader") -> None:
-        self.name, self.size, self._archive, self._left = name, size, archive, size
+        self.name = name
+        self.size = size
+        self._archive = archive
+        self._left = size
 
     def pieces(self) -> Iterator[bytes]:
         """Its bytes, piece by piece."""
@@ -85,7 +89,9 @@ class ArchiveReader:
     """Reads members in order, and checks the sum of all of them after the last one."""
 
     def __init__(self, path: Path, source: BinaryIO) -> None:
-        self.path, self._source, self._digest = path, source, hashlib.sha256()
+        self.path = path
+        self._source = source
+        self._digest = hashlib.sha256()
         self.end: dict[str, Any] = {}
 
     def members(self) -> Iterator[ArchiveMember]:

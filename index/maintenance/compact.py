@@ -34,7 +34,9 @@ def compact_collection(place: CollectionLocation, kept: int = KEPT_CHANGES) -> C
             stack.callback(WriterLock(place.folder, writer).release)
             stack.enter_context(allow_blob_removal(place.folder))
         store = stack.enter_context(closing(Store(place.items, None)))
-        store_size, freed, removed = store.size(), 0, 0
+        store_size = store.size()
+        freed = 0
+        removed = 0
         changes = store.prune(kept)
         if place.database is None:
             removed, freed = _clear(store, open_blobs(place.folder, place.bucket))

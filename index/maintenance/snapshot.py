@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
+from sqlalchemy import Connection, select
+
 from index.maintenance.archive import ArchiveWriter
 from index.store import feedback
 from index.store.blobs import BlobError, Blobs
@@ -26,15 +28,13 @@ from index.store.schema import VERSION, items, observations
 from index.store.store import Store
 from multifold.bundle.bundle import file_hash
 from multifold.durable import replace_file, temporary_path
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    from sqlalchemy import Connection, select
 
 log = logging.getLogger(__name__)
 FORMAT = 1
 ProgressCallback = Callable[[int], object]
-HEAD, STORE, BLOBS = "multifold.json", "store.sqlite", "blobs/"
+HEAD = "multifold.json"
+STORE = "store.sqlite"
+BLOBS = "blobs/"
 
 
 class SnapshotError(StoreError):
@@ -116,13 +116,22 @@ def stored_counts(connection: Connection) -> tuple[int, int, int]:
 def _copy_store(store: Store, into: Path, *, pictures: bool) -> tuple[SnapshotHeader, list[str], list[str]]:
     """A copy of the store as it is now: what it holds, the blobs to go with it, and what is damaged in it."""
     with store.moment() as now, sqlite_copy(now, into) as copy:
-        counts = stored_counts(copy)
+        version, held, seen = stored_counts(copy)
         keys = named_blob_keys(copy) if pictures else []
         damaged = list(map(str, find_damage(copy)))
     for one in damaged:
         log.error("%s; the snapshot holds it as it is", one)
-    made = datetime.now(UTC).isoformat(timespec="seconds")
-    header = SnapshotHeader(FORMAT, VERSION, store.vector_id, *counts, pictures, made, file_hash(into))
+    header = SnapshotHeader(
+        format=FORMAT,
+        schema=VERSION,
+        vector_id=store.vector_id,
+        version=version,
+        items=held,
+        observations=seen,
+        pictures=pictures,
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        store_sha256=file_hash(into),
+    )
     return header, keys, damaged
 
 

@@ -40,18 +40,18 @@ def collect_stats(place: CollectionLocation) -> CollectionStats:
     with closing(Store(place.items, None, read_only=True)) as store, store.moment() as now:
         plan = store.plan()
         return CollectionStats(
-            store.vector_id,
-            last_change(now),
-            count_rows(now, items),
-            count_observations(now),
-            count_rows(now, changes),
-            "default" if plan is None else str(plan),
-            {
+            vector_id=store.vector_id,
+            version=last_change(now),
+            items=count_rows(now, items),
+            observations=count_observations(now),
+            log=count_rows(now, changes),
+            plan="default" if plan is None else str(plan),
+            bytes={
                 "store": store.size(),
                 "blobs": pictures,
                 **{name: _bytes(place.folder / name) for name in ("index", "texts")},
             },
-            _reports(place.folder / "index"),
+            reports=_reports(place.folder / "index"),
         )
 
 

@@ -5,6 +5,7 @@ store says?
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from sqlalchemy import Connection, func, select
 
 from index.contracts import EngineKey, IndexEngine, IndexPlan, Space
 from index.engines.scoring import lengths
@@ -17,12 +18,7 @@ from index.store.item_rows import FEATURE_DTYPE, derive_usable_rows
 from index.store.metadata import ACTIONS, ChangesSince, last_change, pruned_until
 from index.store.schema import changes, items, observations
 from index.store.store import Store
-from multifold.errors import needs_extra
 from multifold.types import Vectors
-
-with needs_extra("serve"):
-    from sqlalchemy import Connection, func, select
-
 
 ROWS = 2_000  # checked together
 
@@ -100,7 +96,9 @@ class RowFingerprints:
 
     def __init__(self, direction: np.ndarray) -> None:
         self._direction = direction
-        self._rows, self._marks, self._lengths = [np.empty(0, np.int64)], [np.empty(0)], [np.empty(0)]
+        self._rows = [np.empty(0, np.int64)]
+        self._marks = [np.empty(0)]
+        self._lengths = [np.empty(0)]
         self.sample: Vectors = np.empty((0, len(direction)), np.float32)
 
     def add(self, rows: np.ndarray, vectors: Vectors) -> None:
@@ -125,7 +123,8 @@ def find_index_problems(
     direction = np.random.default_rng().standard_normal(space.dim) / space.dim**0.5
     expected = _expected(store, space, direction)
     for segment in sorted(expected.keys() | engines.keys()):
-        wanted, stored = expected.get(segment, RowFingerprints(direction)), RowFingerprints(direction)
+        wanted = expected.get(segment, RowFingerprints(direction))
+        stored = RowFingerprints(direction)
         engine = engines.get(segment)
         for rows, vectors in engine.blocks() if engine is not None else ():
             stored.add(rows, vectors)

@@ -196,7 +196,8 @@ class FolderBlobs(Blobs):
     """One file a blob, in subfolders by the first two digits; what is kept in place has none."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.home = folder, folder.parent
+        self.folder = folder
+        self.home = folder.parent
         self.places = InPlaceFiles(self.home)
 
     def write(self, key: str, data: bytes) -> None:

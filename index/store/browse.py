@@ -7,12 +7,13 @@ stand as they were written. A page ends with a mark, which begins the next one.
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 from jaxtyping import Int64
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, true
 
 from index.contracts import QueryError
 from index.store import item_rows
@@ -20,12 +21,8 @@ from index.store.database import is_sound, is_storable, is_whole_item
 from index.store.filters import Condition, Filter, filter_condition
 from index.store.item_rows import KNOWN, VALUES, FactValue, Scalar, ValueKind, observation_of
 from index.store.schema import TableRow, facts, items, observations
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import MultifoldError
 from multifold.types import KIND_OF, LONGEST_KEY, Item, Kind, Observation
-
-with needs_extra("serve"):
-    from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, true
-
 
 DAMAGED_ROW = f"its payload and its list of files are damaged, and left out: {item_rows.ANEW}"
 Choice: TypeAlias = Filter | list[str] | None  # of items: by a filter or by their ids; None: all
@@ -149,6 +146,14 @@ def page_by_id(
     return read_items(connection, connection.execute(query).mappings().all())
 
 
+def every_item(connection: Connection, where: Filter | None = None) -> Iterator[Item]:
+    """All items in the order of their ids, or those that a filter lets through, read page by page."""
+    after: str | None = None
+    while page := page_by_id(connection, after, EVERY_PAGE, where):
+        yield from page
+        after = page[-1].id
+
+
 def count_facets(
     connection: Connection, keys: Sequence[str], where: Choice, limit: int
 ) -> dict[str, list[ValueCount]]:
@@ -169,7 +174,8 @@ def number_spans(connection: Connection, keys: Sequence[str], where: Choice = No
 
 def _facet(connection: Connection, key: str, where: Choice, limit: int) -> list[ValueCount]:
     """Each kind of value by its own index; ties in the order of kinds, then of values."""
-    numbers, of_key = facts.c.number, facts.c.key == key
+    numbers = facts.c.number
+    of_key = facts.c.key == key
     kinds: list[tuple[ValueKind, ColumnElement[Any], Condition]] = [
         ("bool", numbers, and_(of_key, facts.c.kind == "bool", numbers.is_not(None))),
         ("number", numbers, and_(of_key, facts.c.kind == "number", numbers.is_not(None))),
@@ -195,6 +201,7 @@ def _holds(where: Choice) -> Condition:
 
 
 MAX_PAGE = 1_000  # items
+EVERY_PAGE = 500  # that are in memory where all are read
 MAX_KEYS = 64  # counted at once
 WRITTEN = re.compile(r"(-?)payload\.(.+)", re.DOTALL)
 MARK = re.compile(r"([0-9]{1,18})(?: (\S{1,32}))?")  # an edition, and its number
@@ -260,7 +267,8 @@ def _read_mark(mark: str) -> tuple[int, float]:
     try:
         edition, number = (int(parts[1]), float(parts[2] or 0)) if parts else (0, math.nan)
     except ValueError:
-        edition, number = 0, math.nan
+        edition = 0
+        number = math.nan
     if not math.isfinite(number):
         raise ItemOrderError(f"No page of this order ends with {mark[:40]!r}.")
     return edition, number

@@ -18,21 +18,21 @@ from index.store.blobs import KEY, BlobError, Blobs, DamagedBlobError, check_key
 from index.store.database import OutageLog
 from multifold.errors import needs_extra
 
-with needs_extra("bucket"):
-    import boto3
-    from botocore.config import Config
-    from botocore.exceptions import BotoCoreError, ClientError
-
 ADDRESS = re.compile(r"s3://(?P<name>[a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/(?P<prefix>[\w./-]*))?", re.ASCII)
 URL = re.compile(r"\w+://[^\s\"]+")
-CONNECT, ANSWER = 3.0, 15.0  # seconds
-AT_ONCE = 32  # connections that are kept
+MANNERS: dict[str, Any] = {
+    "connect_timeout": 3.0,  # seconds
+    "read_timeout": 15.0,
+    "retries": {"total_max_attempts": 2, "mode": "standard"},
+    "max_pool_connections": 32,  # that are kept
+    "request_checksum_calculation": "when_required",  # ours is sent; no other server must know more
+    "response_checksum_validation": "when_required",
+}
 MANY = 1_000  # keys in one request
 REGION = "us-east-1"  # any will do where a store has none
 NO_BUCKET = "NoSuchBucket"
 MISSING = ("404", "NoSuchKey", "NotFound", NO_BUCKET)
 OURS = ("BucketAlreadyOwnedByYou", "BucketAlreadyExists")
-Failed = (BotoCoreError, ClientError)
 
 
 class BucketBlobs(Blobs):
@@ -42,10 +42,21 @@ class BucketBlobs(Blobs):
         parts = ADDRESS.fullmatch(address)
         if parts is None:
             raise BlobError(f"{address!r} is no address of a bucket: s3://NAME/PREFIX is.")
-        self.home, self._name = home, parts["name"]
+        with needs_extra("bucket"):
+            import boto3
+            from botocore.config import Config
+            from botocore.exceptions import BotoCoreError, ClientError
+        self.home = home
+        self._name = parts["name"]
         prefix = (parts["prefix"] or "").strip("/")
         self._prefix = f"{prefix}/" if prefix else ""
-        self._client = _client(address)
+        self._failures = (BotoCoreError, ClientError)
+        try:
+            session = boto3.session.Session()
+            region = session.region_name or REGION
+            self._client: Any = session.client("s3", region_name=region, config=Config(**MANNERS))
+        except (BotoCoreError, ValueError) as error:
+            raise BlobError(f"{address} cannot be asked: {error}.") from error
         self._outages = OutageLog(f"the bucket {address}")
 
     def write(self, key: str, data: bytes) -> None:
@@ -55,7 +66,7 @@ class BucketBlobs(Blobs):
         with self._errors():
             try:
                 put()
-            except ClientError as error:
+            except self._failures as error:
                 if _code(error) != NO_BUCKET:
                     raise
                 self._make()
@@ -97,7 +108,7 @@ class BucketBlobs(Blobs):
     def _make(self) -> None:
         try:
             self._client.create_bucket(Bucket=self._name)
-        except ClientError as error:
+        except self._failures as error:
             if _code(error) not in OURS:
                 raise
 
@@ -122,7 +133,7 @@ class BucketBlobs(Blobs):
         try:
             yield
             self._outages.worked()
-        except Failed as error:
+        except self._failures as error:
             if _code(error) not in answers:
                 self._outages.failed(error)
                 reason = URL.sub("…", str(error))
@@ -131,22 +142,7 @@ class BucketBlobs(Blobs):
                 ) from error
 
 
-def _client(address: str) -> Any:  # noqa: ANN401 (boto3 makes its classes when it runs)
-    """Safe for threads."""
-    manners = Config(
-        connect_timeout=CONNECT,
-        read_timeout=ANSWER,
-        retries={"total_max_attempts": 2, "mode": "standard"},
-        max_pool_connections=AT_ONCE,
-        request_checksum_calculation="when_required",  # ours is sent; no other server must know more
-        response_checksum_validation="when_required",
-    )
-    try:
-        session = boto3.session.Session()
-        return session.client("s3", region_name=session.region_name or REGION, config=manners)
-    except (BotoCoreError, ValueError) as error:
-        raise BlobError(f"{address} cannot be asked: {error}.") from error
-
-
 def _code(error: Exception) -> str:
-    return str(error.response["Error"].get("Code", "")) if isinstance(error, ClientError) else ""
+    """The code of what the server answered; none where it gave no answer."""
+    answer = getattr(error, "response", None)
+    return str(answer["Error"].get("Code", "")) if isinstance(answer, dict) else ""

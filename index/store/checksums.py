@@ -8,14 +8,12 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, bindparam, select, text, update
+
 from index.store.database import checksums, checksums_of, is_sound, is_whole, is_whole_item
 from index.store.feedback import damaged_judgements
 from index.store.item_rows import edition_of, fact_records
 from index.store.schema import facts, items, observations
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    from sqlalchemy import BigInteger, ColumnElement, Connection, Table, and_, bindparam, select, text, update
 
 log = logging.getLogger(__name__)
 ROWS = 2_000  # read at once
@@ -107,7 +105,8 @@ def _add_columns(
         statement = f"ALTER TABLE {table.name} ADD COLUMN {name} BIGINT NOT NULL DEFAULT 0"
         connection.execute(text(statement))
     places = ("this", *(f"new_{name}" for name in names))
-    key, last = next(iter(table.primary_key)), START
+    key = next(iter(table.primary_key))
+    last = START
     new = {name: bindparam(f"new_{name}", type_=BigInteger) for name in names}
     change = update(table).where(key == bindparam("this")).values(new)
     while rows := connection.execute(select(table).where(key > last).order_by(key).limit(ROWS)).all():

@@ -6,15 +6,13 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection, MetaData, Select, Table, create_engine, insert, inspect, select
+from sqlalchemy.exc import SQLAlchemyError
+
 from index.store.database import PAGE, StoreError
 from index.store.metadata import FEED_MARK, PICTURES, SESSION, last_change
 from index.store.schema import meta, tables
 from index.store.store import Store, database_at
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    from sqlalchemy import Connection, MetaData, Select, Table, create_engine, insert, inspect, select
-    from sqlalchemy.exc import SQLAlchemyError
 
 ROWS = 1_000  # held at once
 FORMER = "former"  # what SQLite calls the file that is copied

@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 from zlib import crc32
 
-from multifold.errors import MultifoldError, needs_extra
+from sqlalchemy import Connection, Table, create_engine, event, insert
+from sqlalchemy.exc import SQLAlchemyError
 
-with needs_extra("serve"):
-    from sqlalchemy import Connection, Table, create_engine, event, insert
-    from sqlalchemy.exc import SQLAlchemyError
+from multifold.errors import MultifoldError
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +39,8 @@ class OutageLog:
     """
 
     def __init__(self, what: str) -> None:
-        self._what, self._lock = what, threading.Lock()
+        self._what = what
+        self._lock = threading.Lock()
         self._failing: set[Access] = set()
 
     @property

@@ -10,14 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
+from sqlalchemy import Connection, delete, func, insert, select
+
 from index.store.browse import MAX_PAGE, check_page
 from index.store.database import UNSTORABLE, checksums, is_storable
 from index.store.schema import TableRow, feedback
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import MultifoldError
 from multifold.types import LONGEST_AUTHOR, SIDE_OF, Kind, QueryMeans, Side, Target, Verdict
-
-with needs_extra("serve"):
-    from sqlalchemy import Connection, delete, func, insert, select
 
 ID = re.compile(r"[0-9a-f]{32}")
 MAX_JUDGEMENTS = 100_000  # verdicts of one collection

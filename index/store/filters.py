@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Int64
+from sqlalchemy import ColumnElement, Connection, Select, and_, not_, or_, select, true
 
 from index.contracts import Ids
 from index.store.database import is_storable
@@ -31,12 +32,8 @@ from index.store.item_rows import (
     read_rows,
 )
 from index.store.schema import facts, items
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import MultifoldError
 from multifold.types import LONGEST_KEY
-
-with needs_extra("serve"):
-    from sqlalchemy import ColumnElement, Connection, Select, and_, not_, or_, select, true
-
 
 MAX_FILTER_DEPTH = 16
 MAX_FILTER_TERMS = 1_000  # conditions and values together

@@ -152,7 +152,9 @@ def file_system(folder: Path, mounts: Path = MOUNTS) -> str | None:
         lines = mounts.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except FileNotFoundError:
         return None
-    place, deepest, kind = folder.resolve(), -1, None
+    place = folder.resolve()
+    deepest = -1
+    kind = None
     for line in lines:
         _, point, this, *_ = line.split(" ")
         root = Path(re.sub(r"\\([0-7]{3})", lambda escaped: chr(int(escaped[1], 8)), point))

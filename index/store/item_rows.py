@@ -19,11 +19,12 @@ from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int8, Int64
+from sqlalchemy import BindParameter, Connection, Executable, FromClause, bindparam, func, select
 
 from index.contracts import EngineKey, Ids, PairedIds, Space
 from index.store.database import checksums, checksums_of, is_storable, is_whole, is_whole_item
 from index.store.schema import LONGEST_TEXT, TableRow, items, observations
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import MultifoldError
 from multifold.types import (
     ASPECT_OF,
     ASPECTS,
@@ -36,9 +37,6 @@ from multifold.types import (
     Observation,
     Vectors,
 )
-
-with needs_extra("serve"):
-    from sqlalchemy import BindParameter, Connection, Executable, FromClause, bindparam, func, select
 
 BITS = 20
 PLACES = 1 << BITS
@@ -353,7 +351,8 @@ def derive_rows(batch: FeatureBatch, space: Space) -> Iterator[EngineRows]:
         chosen = batch.sides == place
         if not chosen.any():
             continue
-        rows, features = batch.rows[chosen], batch.features[chosen]
+        rows = batch.rows[chosen]
+        features = batch.features[chosen]
         yield EngineRows((side, "observation"), rows, space.vectors(features))
         editions, means = pool_features(edition_of(rows), features)
         yield EngineRows((side, "pooled"), pooled_row(editions, side), space.vectors(means))

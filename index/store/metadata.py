@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 from uuid import uuid4
 
+from sqlalchemy import Connection, delete, func, insert, inspect, select, text, update
+
 from index.store import item_rows
 from index.store.checksums import add_checksums, log_damage
 from index.store.database import insert_rows, is_sound
 from index.store.item_rows import FeatureBatch, first_row
 from index.store.schema import VERSION, TableRow, changes, clock, items, meta, observations, tables
-from multifold.errors import MultifoldError, needs_extra
-
-with needs_extra("serve"):
-    from sqlalchemy import Connection, delete, func, insert, inspect, select, text, update
-
+from multifold.errors import MultifoldError
 
 SCHEMA = "schema"
 
@@ -177,7 +175,9 @@ class ChangesSince:
     """What has happened after a version: editions that ended, and features of editions that are new."""
 
     def __init__(self, connection: Connection, since: int, batch: int) -> None:
-        self._connection, self._since, self._batch = connection, since, batch
+        self._connection = connection
+        self._since = since
+        self._batch = batch
         self.version: int = last_change(connection)
 
     def ended(self, until: int | None = None) -> list[tuple[int, int]]:

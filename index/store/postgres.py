@@ -12,18 +12,15 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from index.store.database import Database, OutageLog, StoreError
 from index.store.schema import tables
 from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    from sqlalchemy import Connection, create_engine, event, text
-    from sqlalchemy.engine import URL, make_url
-    from sqlalchemy.exc import ArgumentError, SQLAlchemyError
-
-with needs_extra("cluster"):
-    import psycopg
 
 CONNECTIONS = 16  # at most, in one process
 NESTED = 2  # more, for a thread that has one already
@@ -58,10 +55,12 @@ class ConnectionPool:
     """
 
     def __init__(self, address: URL, size: int) -> None:
-        self.size, self.users = size, 0
+        self.size = size
+        self.users = 0
         self.outages = OutageLog("the database")
         nesting = size // NESTING_SHARE
-        self._free, self._reserve = threading.Semaphore(size - NESTED * nesting), threading.Semaphore(nesting)
+        self._free = threading.Semaphore(size - NESTED * nesting)
+        self._reserve = threading.Semaphore(nesting)
         self._waiting = 0
         self._here = threading.local()  # how many connections this thread has
         self.engine = create_engine(
@@ -124,14 +123,17 @@ class Postgres(Database):
     """One schema of a PostgreSQL database, the first of the search path that the address names."""
 
     shared = True
-    failures = SQLAlchemyError, psycopg.Error  # which copies of many rows raise as they are
     advice = (
         "Is the server there? Then try again: a change that was not acknowledged may have been made, and "
         "making it again does no harm."
     )
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
-        self._read_only, self._open = read_only, True
+        with needs_extra("cluster"):
+            import psycopg
+        self.failures = (SQLAlchemyError, psycopg.Error)  # the second by copies of many rows
+        self._read_only = read_only
+        self._open = True
         self._address, self._path = _split(_address(url))
         with _opening:
             self._pool = _pools.get(self._address) or ConnectionPool(self._address, _limit)
@@ -225,7 +227,7 @@ def _split(address: URL) -> tuple[URL, str | None]:
     return bare.update_query_dict({"options": others}) if others else bare, paths[-1] if paths else None
 
 
-def _prepare(connection: psycopg.Connection, _: object) -> None:
+def _prepare(connection: Any, _: object) -> None:  # noqa: ANN401 (the driver's own)
     connection.execute("SET synchronous_commit TO on")
     for name, seconds in ALIVE.items():  # the server too learns within seconds that a machine is gone
         connection.execute(f"SET tcp_{name} TO {seconds}")

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from multifold.errors import needs_extra
-from multifold.types import LONGEST_AUTHOR, LONGEST_KEY
+import sqlalchemy as sa
+from sqlalchemy.types import TypeEngine
 
-with needs_extra("serve"):
-    import sqlalchemy as sa
-    from sqlalchemy.types import TypeEngine
+from multifold.types import LONGEST_AUTHOR, LONGEST_KEY
 
 TableRow: TypeAlias = Mapping[Any, Any]  # a row of a table, by column
 VERSION = 6

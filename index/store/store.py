@@ -12,10 +12,12 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from sqlalchemy import Connection, delete, inspect, select
 
 from index.contracts import IndexPlan, stored_plan
 from index.store import browse, item_rows, metadata
 from index.store.blobs import Blobs, FolderBlobs
+from index.store.bucket import BucketBlobs
 from index.store.database import UNSTORABLE, Database, SQLite, StoreError, insert_rows, is_storable
 from index.store.filters import Filter
 from index.store.folder_locks import MARK, mark_of_folder
@@ -30,13 +32,10 @@ from index.store.item_rows import (
     read_rows,
 )
 from index.store.metadata import PICTURES, last_change, log_changes, prune_log, pruned_until
+from index.store.postgres import Postgres
 from index.store.schema import LONGEST_ID, TableRow, facts, items, meta, observations
 from multifold.durable import make_folder, sync_folder
-from multifold.errors import needs_extra
 from multifold.types import ASPECT_OF, Item, Observation
-
-with needs_extra("serve"):
-    from sqlalchemy import Connection, delete, inspect, select
 
 PLAN, LENGTH = "plan", "feature_length"
 IN_BUCKET = "bucket"
@@ -59,9 +58,12 @@ class Store:
         """
         fresh = not read_only and vector_id is not None
         self._database = database_at(where, read_only=read_only, fresh=fresh)
-        self.moment, self.writing = self._database.reading, self._database.writing
-        self.alone, self.close = self._database.alone, self._database.close
-        self.vacuum, self.unsound = self._database.vacuum, self._database.unsound
+        self.moment = self._database.reading
+        self.writing = self._database.writing
+        self.alone = self._database.alone
+        self.close = self._database.close
+        self.vacuum = self._database.vacuum
+        self.unsound = self._database.unsound
         self.size = self._database.size
         try:
             if not read_only:
@@ -75,7 +77,8 @@ class Store:
                 if not inspect(connection).has_table(meta.name):
                     raise StoreError(f"There is no collection in {self._database.name}.")
                 stamp = metadata.check_stamp(connection, self._database.name, vector_id)
-                self.vector_id, self.feature_length = stamp.vector_id, stamp.feature_length
+                self.vector_id = stamp.vector_id
+                self.feature_length = stamp.feature_length
                 self.former = self.session = metadata.read_note(connection, metadata.SESSION)
                 if fresh:
                     metadata.check_clock(connection)
@@ -256,8 +259,6 @@ def _check_payload(item: Item) -> None:
 def database_at(where: Path | str, *, read_only: bool, fresh: bool) -> Database:
     """A file, made if it may be `fresh`, or a PostgreSQL database by its address."""
     if isinstance(where, str):
-        from index.store.postgres import Postgres  # its driver is an extra
-
         return Postgres(where, read_only=read_only)
     if fresh:
         make_home(where.parent)
@@ -282,8 +283,6 @@ def open_blobs(home: Path, bucket: str | None) -> Blobs:
     """The blobs of a collection: in its folder, or in a bucket by its address."""
     if bucket is None:
         return FolderBlobs(home / "blobs")
-    from index.store.bucket import BucketBlobs  # its client is an extra
-
     return BucketBlobs(home, bucket)
 
 

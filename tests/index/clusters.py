@@ -10,11 +10,12 @@ import tempfile
 import urllib.request
 from functools import cache
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from index.cluster.contracts import MilvusAddress
-from index.cluster.milvus_connection import MilvusConnection
+from index.cluster.milvus_connection import FLAT, MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from multifold.types import Metric
 from tests.ports import free_ports
@@ -52,9 +53,16 @@ def embedded() -> MilvusConnection:
     )
 
 
+class OwnMilvusEngine(MilvusEngine):
+    """Rows that go when the engine is closed."""
+
+    def close(self) -> None:
+        self.drop()
+
+
 def milvus_of(dim: int, metric: Metric) -> MilvusEngine:
     """An engine of its own in the embedded one."""
-    return MilvusEngine(dim, metric, embedded())
+    return OwnMilvusEngine(dim, metric, embedded(), f"multifold_{uuid4().hex}", wanted=FLAT)
 
 
 def package() -> Path:

@@ -78,8 +78,6 @@ def test_scores_and_order_by_hand(make: Make) -> None:
     assert found(product.search(query, 3)) == [(2, 3), (1, 5), (1, 7)]
     assert found(distance.search(query, 3)) == [(-1, 5), (-1, 7), (-2, 3)]
     assert found(product.search(query, 1, ids(7, 5, 99))) == [(1, 5)]
-    assert found(product.range(query[0], 1.5)) == [(2, 3)]
-    assert found(distance.range(query[0], -1.0, ids(7, 3))) == [(-1, 7)]
 
 
 @every_engine
@@ -223,8 +221,6 @@ class Against(RuleBasedStateMachine):
         scored = self.engine.score(query, asked).tolist()
         assert scored == pytest.approx([scores.get(row, np.nan) for row in asked], rel=0, abs=0, nan_ok=True)
         assert self.agrees(found(self.engine.search(query[None], limit, filter_)), wanted, limit)
-        threshold = wanted[len(wanted) // 2][0] if wanted else 0.0
-        assert found(self.engine.range(query, threshold, filter_)) == [p for p in wanted if p[0] >= threshold]
 
     @rule()
     def reopen(self) -> None:

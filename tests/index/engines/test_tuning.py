@@ -16,7 +16,7 @@ from index.engines.faiss_index import FaissIndex, SearchSetting
 from index.engines.faiss_library import L2Reduction
 from index.engines.segments import report_from_json
 from index.engines.tuning import ProbeTruth
-from multifold.types import Metric
+from multifold.types import Metric, Vectors
 from tests.index.engines.built import MARGIN, built, exact_of, found, recall
 
 ROWS, DIM = 1500, 32
@@ -27,7 +27,15 @@ def sphere(rows: int = ROWS) -> VectorSet:
 
 
 def lorentz() -> VectorSet:
-    return generated_vectors.lorentz_vectors(ROWS, DIM, 100, curvature=1.0, radius=2.0)
+    """Points of the hyperboloid, around a radius of 2; queries have their signs already."""
+    scene, rng = generated_vectors.sphere_vectors(ROWS, DIM - 1, 200), np.random.default_rng(1)
+    signs = np.array([1.0] * (DIM - 1) + [-1.0], np.float32)
+
+    def lifted(directions: Vectors) -> Vectors:
+        radii = 2 * rng.uniform(0.5, 1.5, (len(directions), 1))
+        return np.hstack([np.sinh(radii) * directions, np.cosh(radii)]).astype(np.float32)
+
+    return VectorSet(lifted(scene.rows), lifted(scene.probes) * signs, lifted(scene.queries) * signs)
 
 
 def cloud() -> VectorSet:

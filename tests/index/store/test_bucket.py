@@ -12,6 +12,7 @@ from index.maintenance.compact import compact_collection
 from index.maintenance.restore import restore_snapshot
 from index.registry import CollectionRegistry, ensure_collection, locate_collection
 from index.store.blobs import BlobError
+from index.store.bucket import MANNERS
 from index.store.store import open_blobs
 from multifold.cli import main
 from tests.index.buckets import BucketServer
@@ -75,7 +76,7 @@ def test_a_server_that_is_away_is_told(
 def test_a_server_that_hangs_is_given_up(
     tmp_path: Path, s3: BucketServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("index.store.bucket.ANSWER", 0.2)
+    monkeypatch.setitem(MANNERS, "read_timeout", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{silent.getsockname()[1]}")
         with pytest.raises(BlobError, match=r"(?i)time.?out"):

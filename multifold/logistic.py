@@ -20,7 +20,8 @@ def fit_logistic(
     rising: Bool[np.ndarray, " f"],  # facts of which more never makes less likely
 ) -> Curve:
     """The likeliest curve. A step that makes the fit worse is halved."""
-    labels, stiffness = right.astype(np.float64), 1 / spread**2
+    labels = right.astype(np.float64)
+    stiffness = 1 / spread**2
 
     def loss(curve: Curve) -> float:
         odds = facts @ curve

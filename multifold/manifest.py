@@ -80,7 +80,9 @@ def _parse(line: str, folder: Path) -> ManifestEntry:
     if unknown:
         raise ManifestError(f"unknown field {unknown[0]!r}; fields are {', '.join(FIELDS)}")
     images, texts = _strings(raw, "images"), _strings(raw, "texts")
-    mesh, split, meta = raw.get("mesh"), raw.get("split"), raw.get("meta", {})
+    mesh = raw.get("mesh")
+    split = raw.get("split")
+    meta = raw.get("meta", {})
     if not isinstance(raw.get("id"), str) or not raw["id"]:
         raise ManifestError("'id' must be a non-empty string")
     for name, value in (("mesh", mesh), ("split", split)):
@@ -105,6 +107,7 @@ def _unparse(entry: ManifestEntry, folder: Path) -> dict[str, Any]:
     def relative(path: Path) -> str:
         return Path(os.path.relpath(path.resolve(), folder)).as_posix()
 
-    mesh, images = entry.mesh and relative(entry.mesh), [relative(image) for image in entry.images]
+    mesh = entry.mesh and relative(entry.mesh)
+    images = [relative(image) for image in entry.images]
     raw = vars(entry) | {"images": images, "mesh": mesh, "meta": dict(entry.meta)}
     return {name: value for name, value in raw.items() if value}

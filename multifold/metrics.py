@@ -73,8 +73,10 @@ def bootstrap(
     if not len(values) or not np.isfinite(values).all():
         raise MetricError("a bootstrap needs values, and finite ones")
     ids = np.arange(len(values)) if groups is None else np.unique(groups, return_inverse=True)[1]
-    sums, counts = np.bincount(ids, weights=values), np.bincount(ids).astype(np.float64)
-    rng, means = np.random.default_rng(seed), list[Float64[np.ndarray, " s"]]()
+    sums = np.bincount(ids, weights=values)
+    counts = np.bincount(ids).astype(np.float64)
+    rng = np.random.default_rng(seed)
+    means = list[Float64[np.ndarray, " s"]]()
     for rows in _chunks(samples, len(sums)):
         drawn = rng.integers(len(sums), size=(rows.stop - rows.start, len(sums)))
         means.append(sums[drawn].sum(axis=1) / counts[drawn].sum(axis=1))
@@ -93,7 +95,8 @@ def _positions(scores: Scores, relevant: Relevant, k: int) -> Int64[np.ndarray, 
         right = _mask(relevant[rows], scores.shape[1])
         _check(scores[rows], right, rows.start)
         # the k highest scores of right items, highest first; all of them where there are fewer
-        most, ours = min(k, scores.shape[1]), np.where(right, scores[rows], -np.inf)
+        most = min(k, scores.shape[1])
+        ours = np.where(right, scores[rows], -np.inf)
         best = -np.sort(-np.partition(ours, -most, axis=1)[:, -most:], axis=1)
         wrong = np.where(right, -np.inf, scores[rows])
         for place in range(best.shape[1]):

@@ -9,6 +9,7 @@ from jaxtyping import Float32
 from PIL import Image
 
 from multifold.bundle import bundle as bundles
+from multifold.bundle.calibration import CalibrationCurve
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import pixels
@@ -75,7 +76,8 @@ def test_its_thresholds_keep_their_promises() -> None:
     scores = index_scores(vectors["text"], vectors["shape"], encoder.metric)
     owners, gallery = np.arange(len(scores)) // 5, scores.shape[1]
     strangers = np.where(owners[:, None] == np.arange(gallery), -np.inf, scores).max(axis=1)
-    curve = encoder.curves["text/shape/mean"]
+    kept = encoder.bundle.calibration["pairs"]["text/shape/mean"]
+    curve = CalibrationCurve(**{**kept, "strangers": tuple(kept["strangers"])})
     for threshold in (0.1, 0.2, 0.3, 0.5):
         accepted = (strangers >= curve.score(threshold, gallery)).astype(np.float64)
         low, high = bootstrap(accepted, groups=owners, level=0.99)

@@ -42,8 +42,6 @@ PACKED_ARGUMENTS: set[str] = {
     "app.search.labelling → judge_labels",
     "index.engines.faiss_index → NearestCells",
     "index.fit.fit → _recall",
-    "multifold.analysis.hierarchy → _row",
-    "multifold.bundle.calibration → CalibrationCurve",
 }
 
 

@@ -1,9 +1,6 @@
 """Pictures for agents: files that they name, and pictures of items in a size that they can look at."""
 
-import base64
-import binascii
 import io
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,21 +8,20 @@ from PIL.Image import Resampling
 
 from multifold.bundle.preprocess import decode, flatten
 from multifold.errors import MultifoldError
-from multifold.wire.files import File, is_address
+from multifold.wire.files import File, is_address, read_data_uri
 
 LARGE_SIDE = 1024  # pixels of a picture that is asked for in detail
-DATA_URI = re.compile(r"data:[\w.+/-]*(?:;[\w.+-]+=[^;,]*)*;base64,", re.ASCII)
 
 
 def read_file(name: str, folders: Sequence[Path]) -> File:
     """A file as an agent names it: a data URI, an address, or a path below one of these folders."""
     if is_address(name):
         return name
-    if head := DATA_URI.match(name):
-        try:
-            return base64.b64decode(name[head.end() :], validate=True)
-        except (binascii.Error, ValueError):
-            raise MultifoldError("the base64 of the data URI is damaged") from None
+    try:
+        if (held := read_data_uri(name)) is not None:
+            return held.data
+    except ValueError:
+        raise MultifoldError("the base64 of the data URI is damaged") from None
     for folder in folders:
         path = (folder / name).resolve()
         if path.is_relative_to(folder.resolve()) and path.is_file():

@@ -44,7 +44,8 @@ class AgentEndpoint:
     def __init__(self, tools: AgentTools, max_body: int) -> None:
         server = make_server(tools)
         server.streamable_http_app(stateless_http=True)  # makes what `session_manager` is of
-        self._server, self._max_body = server.session_manager.app, max_body
+        self._server = server.session_manager.app
+        self._max_body = max_body
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         manager = StreamableHTTPSessionManager(

@@ -43,7 +43,8 @@ class ClassTree:
 
     def steps(self, start: str, end: str) -> int:
         """The length of the shortest way between two classes, up and down."""
-        away, last = {start: 0}, {start}
+        away = {start: 0}
+        last = {start}
         while last and end not in away:
             last = {near for one in last for near in self._near[one] if near not in away}
             away |= dict.fromkeys(last, max(away.values()) + 1)
@@ -92,7 +93,7 @@ def measure(tree: ClassTree, predicted: Sequence[str], true: Sequence[str]) -> H
     """The means of all measures over pairs of a predicted and a true class."""
     if not true or len(predicted) != len(true):
         raise ClassTreeError(f"{len(predicted)} predictions for {len(true)} things cannot be measured")
-    rows = [_row(tree, *pair) for pair in zip(predicted, true, strict=True)]
+    rows = [_row(tree, one, other) for one, other in zip(predicted, true, strict=True)]
     return HierarchyMeasures(*(sum(column) / len(rows) for column in zip(*rows, strict=True)))
 
 

@@ -17,7 +17,8 @@ from .connection import AddonConnection, AddonError, FoundModel, FoundModels
 
 QUERY = "multifold_query"  # of the window manager: what stands in the search box
 LOOK = 0.1  # seconds between two looks at a search
-COLUMNS, ICON = 2, 6.0
+COLUMNS = 2
+ICON = 6.0
 
 
 @dataclass
@@ -54,7 +55,8 @@ class PanelState:
         if not found.models:
             self.message = "No model is found"
         self.previews.clear()
-        self.models, self.folder = found.models, folder
+        self.models = found.models
+        self.folder = folder
         for model in found.models:
             if model.picture is not None:
                 self.previews.load(model.id, str(model.picture), "IMAGE")
@@ -147,7 +149,8 @@ class DropOperator(bpy.types.Operator):
 def import_first(context: Any, files: Iterable[Path]) -> list[Any]:  # noqa: ANN401
     """The objects of the first file that Blender can read."""
     _mend_numpy()
-    before, trouble = set(context.scene.objects), ""
+    before = set(context.scene.objects)
+    trouble = ""
     for path in files:
         try:
             bpy.ops.import_scene.gltf(filepath=str(path))

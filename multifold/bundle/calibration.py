@@ -79,7 +79,8 @@ def fit(scores: Float[np.ndarray, "q g"], relevant: Bool[np.ndarray, "q g"], ite
     """The most likely curve; the labels are Platt's, which keep it finite where scores never err."""
     if not relevant.any() or relevant.all() or not np.isfinite(scores).all():
         raise CalibrationError("a calibration needs finite scores of matches, and of others")
-    values, right = scores.astype(np.float64).ravel(), relevant.ravel()
+    values = scores.astype(np.float64).ravel()
+    right = relevant.ravel()
     matches, others = int(right.sum()), int((~right).sum())
     labels = np.where(right, (matches + 1) / (matches + 2), 1 / (others + 2))
     slope, intercept = _newton(values, labels)
@@ -113,19 +114,6 @@ def describe(curves: Mapping[str, CalibrationCurve], **about: object) -> dict[st
     return {**about, PAIRS: {pair: asdict(curve) for pair, curve in curves.items()}}
 
 
-def read(described: Mapping[str, Any]) -> dict[str, CalibrationCurve]:
-    """The curves that a bundle keeps, by the names of their pairs; none where it has no calibration."""
-    try:
-        curves = {}
-        for pair, raw in described.get(PAIRS, {}).items():
-            slope, intercept = float(raw["slope"]), float(raw["intercept"])
-            sizes, strangers = (int(raw["gallery"]), int(raw["items"])), map(float, raw["strangers"])
-            curves[pair] = CalibrationCurve(slope, intercept, *sizes, tuple(strangers))
-        return curves
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CalibrationError(f"the bundle's calibration cannot be read: {error!r}") from error
-
-
 def _logistic(values: Float64[np.ndarray, " p"]) -> Float64[np.ndarray, " p"]:
     probabilities: Float64[np.ndarray, " p"] = 1 / (1 + np.exp(-np.clip(values, -700, 700)))
     return probabilities
@@ -133,7 +121,8 @@ def _logistic(values: Float64[np.ndarray, " p"]) -> Float64[np.ndarray, " p"]:
 
 def _newton(values: Float64[np.ndarray, " p"], labels: Float64[np.ndarray, " p"]) -> tuple[float, float]:
     """Maximum likelihood, on scores of mean 0 and deviation 1; steps are halved where they do not climb."""
-    centre, spread = values.mean(), max(float(values.std()), 1e-12)
+    centre = values.mean()
+    spread = max(float(values.std()), 1e-12)
     design = np.stack([(values - centre) / spread, np.ones_like(values)], axis=1)
     share = labels.mean()
     weights = np.array([0.0, log(share / (1 - share))])

@@ -45,7 +45,8 @@ def compute_answers(encoder: Encoder, texts: list[str], pictures: list[np.ndarra
     """Put the canaries through every stage that a query goes through."""
     images = [Image.fromarray(picture) for picture in pictures]
     squares = np.stack([pixels(image, encoder.bundle.image) for image in images])
-    text_features, image_features = encoder.texts(texts).features, encoder.pixels(squares)
+    text_features = encoder.texts(texts).features
+    image_features = encoder.pixels(squares)
     queries = apply_signs(encoder.vectors(text_features), encoder.query_signs)
     scores = index_scores(queries, encoder.vectors(image_features), encoder.metric)
     spec = encoder.bundle.points
@@ -84,7 +85,8 @@ def check(encoder: Encoder) -> None:
         answers = compute_answers(encoder, texts, pictures)
     except Exception as error:  # graphs fail in many ways, all meaning: not these inputs
         raise BundleError(f"bundle {encoder.bundle.name} fails at its canaries: {error}") from error
-    geometry, vectors = encoder.bundle.geometry, encoder.vectors(answers.text_features)
+    geometry = encoder.bundle.geometry
+    vectors = encoder.vectors(answers.text_features)
     lengths = (answers.text_features.shape[1], answers.image_features.shape[1], vectors.shape[1])
     if lengths != (geometry.feature_dim, geometry.feature_dim, geometry.dim):
         stated = f"features of {geometry.feature_dim} and vectors of {geometry.dim}"

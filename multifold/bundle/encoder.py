@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float32, Int64
 from PIL.Image import Image
 
-from multifold.bundle import calibration
 from multifold.bundle.bundle import POINTS_FILE, Bundle, BundleError
 from multifold.bundle.point_groups import group_points
 from multifold.bundle.preprocess import pixels
@@ -51,8 +50,10 @@ class Encoder:
         if self.provider == CUDA_PROVIDER:
             ort.preload_dlls()  # CUDA's libraries come as Python packages, where no loader looks by itself
         self._threads = threads
-        self.vector_id, self.dim = bundle.vector_id, bundle.geometry.dim
-        self.metric, signs = bundle.geometry.metric, bundle.geometry.query_signs
+        self.vector_id = bundle.vector_id
+        self.dim = bundle.geometry.dim
+        self.metric = bundle.geometry.metric
+        signs = bundle.geometry.query_signs
         self.query_signs: Vector | None = None if signs is None else np.asarray(signs, np.float32)
         self._image = self.session("image.onnx", "pixels")
         self._text = self.session("text.onnx", "tokens")
@@ -72,7 +73,6 @@ class Encoder:
             self.tokenizer = Tokenizer(definition, bundle.text)
         except (TextError, UnicodeDecodeError) as error:
             raise BundleError(f"tokenizer.json of bundle {bundle.name} cannot be used: {error}") from error
-        self.curves = calibration.read(bundle.calibration)
         folder = bundle.reader_folder
         self.reader: TextReader | None = packaged_reader() if folder is None else open_text_reader(folder)
 
@@ -88,7 +88,8 @@ class Encoder:
 
     def pictures(self, pictures: Sequence[Image]) -> Features:
         """Features of decoded pictures."""
-        spec, batches = self.bundle.image, self._batches(pictures)
+        spec = self.bundle.image
+        batches = self._batches(pictures)
         parts = [self.pixels(np.stack([pixels(picture, spec) for picture in batch])) for batch in batches]
         return self._joined(parts)
 
@@ -130,7 +131,8 @@ class Encoder:
         """How far outside each general feature's cone of width k each specific one lies; ≤ 0 is inside."""
         if self._entail is None:
             raise self._lacks("knows nothing of entailment; Euclidean and Lorentz geometries do")
-        shape, width = (len(general), len(specific)), np.asarray(k, np.float32)
+        shape = (len(general), len(specific))
+        width = np.asarray(k, np.float32)
         return _run(self._entail, shape, general=general, specific=specific, k=width)
 
     def _lacks(self, what: str) -> BundleError:

@@ -61,7 +61,8 @@ class PixelRoom:
 
     def __init__(self, pixels: int) -> None:
         self._pixels = self._free = pixels
-        self._turn, self._changed = threading.Lock(), threading.Condition()
+        self._turn = threading.Lock()
+        self._changed = threading.Condition()
 
     @contextmanager
     def taken(self, pixels: int) -> Iterator[None]:
@@ -134,7 +135,8 @@ def flatten(image: Image.Image) -> Image.Image:
     if image.mode.startswith("I"):
         return _from_16_bits(image).convert("RGB")
     if image.has_transparency_data:
-        picture, white = image.convert("RGBA"), Image.new("RGB", image.size, "white")
+        picture = image.convert("RGBA")
+        white = Image.new("RGB", image.size, "white")
         white.paste(picture, mask=picture)
         return white
     return image.convert("RGB")
@@ -142,10 +144,9 @@ def flatten(image: Image.Image) -> Image.Image:
 
 def _flatten_small(image: Image.Image, shrink: int) -> Image.Image:
     """A flat picture, divided by a whole number; a large one band by band, which takes little memory."""
-    if shrink <= 1:
-        return flatten(image)
     width, height = (-(-length // shrink) for length in image.size)
-    small, band = Image.new("RGB", (width, height)), BAND * shrink
+    small = Image.new("RGB", (width, height))
+    band = BAND * shrink
     for top in range(0, image.height, band):
         part = image.crop((0, top, image.width, min(top + band, image.height)))
         small.paste(flatten(part).reduce(shrink), (0, top // shrink))

@@ -31,7 +31,8 @@ def read_tables(path: Path) -> dict[str, np.ndarray]:
             end = 8 + int.from_bytes(data[:8], "little")  # of the header; the tables follow without gaps
             for name in checked.offset_keys():
                 described = checked.get_slice(name)
-                kind, shape = np.dtype(DTYPES[described.get_dtype()]), described.get_shape()
+                kind = np.dtype(DTYPES[described.get_dtype()])
+                shape = described.get_shape()
                 start, end = end, end + prod(shape) * kind.itemsize
                 tables[name] = np.frombuffer(data[start:end], kind).reshape(shape)
     except OSError as error:

@@ -78,7 +78,8 @@ class TextReader:
         except TextError as error:
             raise TextReaderError(f"{files.tokenizer} cannot be used: {error}") from error
         self._unknown = _unknown_id(json.loads(definition), self._tokenizer.get_vocab())
-        self.config, self.origin = files.config, files.origin
+        self.config = files.config
+        self.origin = files.origin
         self.id = reader_id
         self.dim = 0
 

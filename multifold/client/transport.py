@@ -27,7 +27,10 @@ class ServiceError(MultifoldError):
         retry_after: float | None = None,  # seconds, where the service is busy
     ) -> None:
         super().__init__(message)
-        self.message, self.code, self.status, self.request_id = message, code, status, request_id
+        self.message = message
+        self.code = code
+        self.status = status
+        self.request_id = request_id
         self.retry_after = retry_after
 
 

@@ -192,7 +192,8 @@ class ShardWriter:
                 shard = read_shard(self.folder, path.stem)
             except ShardError:
                 continue
-            space, dim = shard.vector_id, shard.features.shape[1]
+            space = shard.vector_id
+            dim = shard.features.shape[1]
             if (space, dim) != (self.vector_id, self.dim):
                 wanted = f"not of {self.vector_id} with {self.dim}; choose another folder"
                 raise ShardError(f"{self.folder} holds features of {space} with {dim} numbers each, {wanted}")

@@ -177,8 +177,10 @@ class _FolderReader:
         kinds = self._layout.kinds
         for path in paths:
             if path.suffix.lower() in kinds and self._usable(path):
-                name, stem = self._name(folder if whole else path.with_suffix("")), path.with_suffix("")
-                group, is_mesh = self._groups[name], path.suffix.lower() in self._layout.meshes
+                name = self._name(folder if whole else path.with_suffix(""))
+                stem = path.with_suffix("")
+                group = self._groups[name]
+                is_mesh = path.suffix.lower() in self._layout.meshes
                 (group.meshes if is_mesh else group.pictures).append(path)
                 self._owner[self._name(path)] = name
                 self._owner.setdefault(self._name(stem), name)
@@ -249,7 +251,8 @@ class _FolderReader:
         meshes = sorted(group.meshes, key=lambda path: (best(path.suffix.lower()), path))
         for other in meshes[1:]:
             self._report(other, f"an item has one mesh, and {meshes[0].name} is taken; give it another name")
-        mesh, texts = meshes[0] if meshes else None, tuple(dict.fromkeys(group.texts))
+        mesh = meshes[0] if meshes else None
+        texts = tuple(dict.fromkeys(group.texts))
         return ManifestEntry(group.id or name, tuple(group.pictures), mesh, texts, group.split, group.meta)
 
     def _make_unique(self) -> None:

@@ -3,6 +3,7 @@
 import base64
 import io
 import mimetypes
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias, TypeGuard
@@ -14,6 +15,7 @@ from multifold.errors import MultifoldError
 from multifold.wire.messages import ReadAs
 
 UNKNOWN_TYPE = "application/octet-stream"
+DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*;base64,", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,14 @@ def open_file(content: Picture) -> UploadedFile | str:
         return UploadedFile(path.read_bytes(), path.name, mimetypes.guess_type(path.name)[0] or UNKNOWN_TYPE)
     except OSError as error:
         raise MultifoldError(f"cannot read {path}: {error.strerror}") from error
+
+
+def read_data_uri(content: str) -> UploadedFile | None:
+    """What a data URI holds, or None if it is none; a damaged one is a ValueError."""
+    head = DATA_URI.match(content)
+    if head is None:
+        return None
+    return UploadedFile(base64.b64decode(content[head.end() :], validate=True), media_type=head[1] or "")
 
 
 def file_text(content: Picture) -> str:

@@ -36,7 +36,8 @@ class ReadAs:
     """
 
     def __init__(self, form: Any, **limits: Any) -> None:  # noqa: ANN401 (a type, numbers and texts)
-        self._form, self._limits = form, limits
+        self._form = form
+        self._limits = limits
 
     def __get_pydantic_core_schema__(self, _: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
         return {**handler(self._form), **self._limits}

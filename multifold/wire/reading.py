@@ -22,7 +22,8 @@ def read_json(kind: type[T], raw: Any) -> T:  # noqa: ANN401 (any JSON)
 def _reader(kind: Any) -> Reader:  # noqa: ANN401 (a type hint)
     if is_dataclass(kind):
         return _dataclass_reader(kind)
-    origin, arguments = get_origin(kind), get_args(kind)
+    origin = get_origin(kind)
+    arguments = get_args(kind)
     if NoneType in arguments:
         (present,) = [_reader(one) for one in arguments if one is not NoneType]
         return lambda raw: None if raw is None else present(raw)

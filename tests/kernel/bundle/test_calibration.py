@@ -1,6 +1,6 @@
 """Calibration: curves that are known are found again, promises are kept, other sizes of gallery too."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import log
 
 import numpy as np
@@ -17,7 +17,6 @@ from multifold.bundle.calibration import (
     ReliabilityBin,
     expected_calibration_error,
     fit,
-    read,
     reliability_bins,
 )
 from multifold.metrics import bootstrap
@@ -106,19 +105,7 @@ def test_reliability_by_hand() -> None:
 
 def test_a_bundle_keeps_it() -> None:
     kept = calibration.describe({calibration.pair_name("text", "shape", "mean"): CURVE}, items=50)
-    assert kept["items"] == 50
-    assert read(kept) == {"text/shape/mean": CURVE}
-    assert read({}) == {}
-
-
-@pytest.mark.parametrize(
-    "damage", [{"slope": "steep"}, {"slope": -1.0}, {"gallery": 0}, {"strangers": [1.0]}]
-)
-def test_a_damaged_one_is_refused(damage: dict[str, object]) -> None:
-    kept = calibration.describe({"text/shape/mean": CURVE})
-    kept["pairs"]["text/shape/mean"] |= damage
-    with pytest.raises(CalibrationError):
-        read(kept)
+    assert kept == {"items": 50, "pairs": {"text/shape/mean": asdict(CURVE)}}
 
 
 def test_what_tells_nothing_is_refused() -> None:

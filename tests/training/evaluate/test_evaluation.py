@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multifold.bundle import bundle as bundles
-from multifold.bundle import calibration, canary
+from multifold.bundle import canary
 from multifold.bundle.encoder import Encoder
 from multifold.cli import main
 from multifold.manifest import ManifestEntry, read, write
@@ -170,7 +170,7 @@ def test_a_calibration_changes_nothing_else_of_a_bundle(
     assert after.bundle_id != before.bundle_id
     changed = [name for name, data in files.items() if (before.folder / name).read_bytes() != data]
     assert changed == ["bundle.json"]
-    assert "text/shape/mean" in calibration.read(after.calibration)
+    assert "text/shape/mean" in after.calibration["pairs"]
     assert (after.calibration["split"], after.calibration["items"]) == ("test", 5)
     assert main(["eval", "http://127.0.0.1:1", str(manifest), "--calibrate"]) == 2
     assert "not a service" in capsys.readouterr().err

@@ -125,7 +125,9 @@ class ApiError(MultifoldError):
 
     def __init__(self, status: int, code: str, message: str, retry_after: int | None = None) -> None:
         super().__init__(message)
-        self.status, self.code, self.retry_after = status, code, retry_after
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
 
 
 def status_and_code(error: Exception) -> tuple[int, str]:
@@ -142,10 +144,14 @@ def refusal(error: MultifoldError) -> Refusal:
 
 
 def error_response(
-    request_id: str, status: int, code: str, message: str, headers: Mapping[str, str] | None = None
+    error: Exception, request_id: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
-    error = {"code": code, "message": message, "request_id": request_id}
-    return JSONResponse({"error": error}, status, headers)
+    status, code = status_and_code(error)
+    later = error.retry_after if isinstance(error, ApiError) else RETRY_SECONDS if status == 503 else None
+    if later is not None:
+        headers = {"retry-after": str(later)}
+    answer = {"code": code, "message": str(error), "request_id": request_id}
+    return JSONResponse({"error": answer}, status, headers)
 
 
 def install_error_handlers(app: FastAPI) -> None:
@@ -155,19 +161,15 @@ def install_error_handlers(app: FastAPI) -> None:
 
 
 async def _answer_refusal(request: Request, error: Exception) -> JSONResponse:
-    status, code = status_and_code(error)
-    later = error.retry_after if isinstance(error, ApiError) else RETRY_SECONDS if status == 503 else None
-    headers = None if later is None else {"retry-after": str(later)}
-    return error_response(request.state.request_id, status, code, str(error), headers)
+    return error_response(error, request.state.request_id)
 
 
 async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
+    refused = ApiError(422, "bad_request", describe_errors(error.errors()))
     if isinstance(error.body, bytes):  # which FastAPI did not read, as it is no JSON by its type
-        return error_response(
-            request.state.request_id, 415, "unsupported_media_type", "send application/json"
-        )
-    return error_response(request.state.request_id, 422, "bad_request", describe_errors(error.errors()))
+        refused = ApiError(415, "unsupported_media_type", "send application/json")
+    return error_response(refused, request.state.request_id)
 
 
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:
@@ -178,4 +180,4 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     elif error.status_code == 405:
         message = f"{request.method} is not possible at {request.url.path}"
     code = STATUSES[error.status_code][0] if error.status_code in STATUSES else "refused"
-    return error_response(request.state.request_id, error.status_code, code, message, error.headers)
+    return error_response(ApiError(error.status_code, code, message), request.state.request_id, error.headers)

@@ -1,1 +1,6 @@
 """Collections at work, without HTTP and event loop: service, names, confidence."""
+
+from multifold.errors import needs_extra
+
+with needs_extra("serve"):
+    import prometheus_client  # noqa: F401 (with it come the others that this package needs)

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 
+from prometheus_client.core import Metric
 from starlette.concurrency import run_in_threadpool
 
 from app.collections.service import CollectionService
@@ -20,7 +21,7 @@ from index.collection import Collection
 from index.contracts import CollectionLocation, IndexPlan
 from index.engine_factory import check_plan
 from index.jobs import JobList
-from index.names import DEFAULT, MAIN, check_name
+from index.names import DEFAULT, MAIN
 from index.registry import (
     CollectionEntry,
     CollectionListing,
@@ -28,11 +29,9 @@ from index.registry import (
     NameTakenError,
     NoSuchCollectionError,
 )
-from multifold.errors import MultifoldError, needs_extra
+from index.store.postgres import limit_connections
+from multifold.errors import MultifoldError
 from renderers.sandbox import Sandbox
-
-with needs_extra("serve"):
-    from prometheus_client.core import Metric
 
 MAIN_PLACE = ""
 
@@ -42,10 +41,13 @@ class Collections:
 
     def __init__(self, encoders: OpenEncoders, main: CollectionService, registry: CollectionRegistry) -> None:
         settings = main.settings
-        self.settings, self.workers, self.main = settings, main.workers, main
+        self.settings = settings
+        self.workers = main.workers
+        self.main = main
         self.encoders = encoders
         self.run = main.run  # does work in a thread
-        self._registry, self.shared = registry, registry.shared  # with other processes that write here
+        self._registry = registry
+        self.shared = registry.shared  # with other processes that write here
         self._services = {MAIN_PLACE: main}
         self._changing = threading.RLock()
         self._read(registry.listing())
@@ -151,11 +153,6 @@ class Collections:
             raise NameTakenError(f"{name!r} is there already, with another encoder; choose another name")
         return service
 
-    def check_alias(self, alias: str) -> None:
-        check_name(alias)
-        if alias == MAIN or alias in self.listing().entries:
-            raise NameTakenError(f"{alias!r} is a collection; an alias needs another name")
-
     def drop(self, name: str) -> None:
         """Remove a collection with all that it holds; searches that it has accepted are answered first."""
         with self._change():
@@ -193,7 +190,8 @@ class Collections:
         places = {MAIN: MAIN_PLACE} | {name: entry.place for name, entry in listing.entries.items()}
         aliases = {DEFAULT: MAIN, **listing.aliases}
         self._places = places | {alias: places[name] for alias, name in aliases.items() if name in places}
-        self._listing, self.default = listing, aliases[DEFAULT]
+        self._listing = listing
+        self.default = aliases[DEFAULT]
 
     def _open(
         self, entry: CollectionEntry, observer: ObservationEncoder, plan: IndexPlan | None = None
@@ -205,7 +203,8 @@ class Collections:
 
     def _metrics(self) -> Iterable[Metric]:
         """What is read when the metrics are asked for."""
-        services, encoders = self.services(), self.workers.query_encoders()
+        services = self.services()
+        encoders = self.workers.query_encoders()
         waiting = Counter(
             {
                 "items": self.workers.quick.waiting,
@@ -230,8 +229,6 @@ class Collections:
 def open_collections(settings: Settings) -> Iterator[Collections]:
     """All collections of a service: bundles verified, collections locked for writing, workers started."""
     if settings.database is not None:
-        from index.store.postgres import limit_connections  # its driver is an extra
-
         limit_connections(settings.connections)
     with ExitStack() as stack:
         sandbox = stack.enter_context(Sandbox(workers=settings.renderers, seconds=settings.render_seconds))

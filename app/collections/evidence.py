@@ -26,7 +26,8 @@ class EvidenceFitter:
     """The evidence model of a collection, stored with it, fitted as its items grow and verdicts double."""
 
     def __init__(self, observer: ObservationEncoder, collection: Collection) -> None:
-        self._observer, self._collection = observer, collection
+        self._observer = observer
+        self._collection = collection
         self._fitting = threading.Lock()
         self.model = collection.evidence() or UNFITTED
         self.changed = time.monotonic()  # when anything was written last

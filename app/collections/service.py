@@ -17,7 +17,8 @@ from app.ingest.originals import OriginalFiles, find_stored_mesh
 from app.ingest.pipeline import Encoded, EncodedItem, PreparedItem, Written, WrittenItem
 from app.ingest.sources import ItemSource
 from app.search.duplicates import Deduplicator
-from app.search.encoding import CollectionQueryEncoder
+from app.search.encoding import EncodedPart
+from app.search.parts import ItemQueryPart, QueryPart
 from index.collection import Collection
 from index.search.model import EvidenceModel
 from index.search.query import Query
@@ -51,14 +52,17 @@ class CollectionService:
         self, workers: Workers, collection: Collection, observer: ObservationEncoder, name: str, home: Path
     ) -> None:
         settings = workers.settings
-        self.workers, self.settings = workers, settings
-        self.collection, self.observer = collection, observer
-        self.name, self.home = name, home  # home: the folder of the collection
+        self.workers = workers
+        self.settings = settings
+        self.collection = collection
+        self.observer = observer
+        self.name = name
+        self.home = home  # the folder of the collection
         self.writing = threading.Lock()
         self.evidence = EvidenceFitter(observer, collection)
         self.deduplicator = Deduplicator(collection)
         self.run = workers.quick.run  # does work in a thread
-        self.queries = CollectionQueryEncoder(workers.query_encoder(observer), collection, workers.quick)
+        self._query_encoder = workers.query_encoder(observer)
         self.searches: Batcher[Query, list[Hit]] = Batcher(
             lambda queries: collection.search_many(queries),
             most=settings.batch,
@@ -89,9 +93,17 @@ class CollectionService:
             raise ApiError(404, "not_found", f"there is no item {name!r}")
         return item
 
+    async def encode(self, part: QueryPart) -> EncodedPart:
+        """The feature and the index vector of a query part."""
+        if isinstance(part, ItemQueryPart):
+            return await self.run(lambda: self._query_encoder.of_item(self.item(part.id), part.sides))
+        return await self._query_encoder.encode(part)
+
     async def prepare(self, source: ItemSource, originals: OriginalFiles | None = None) -> EncodedItem:
         """Render and encode an item; it is not written yet. Originals of uploads are copied."""
-        span, drawn, mesh = self.workers.telemetry.tracing.span, None, source.mesh
+        span = self.workers.telemetry.tracing.span
+        drawn = None
+        mesh = source.mesh
         if mesh is not None:
             with span("draw", collection=self.name):
                 drawn = await self.workers.render.run(lambda lane: self.observer.draw(mesh, lane), mesh.size)

@@ -17,7 +17,7 @@ class Workers:
         self.telemetry = Telemetry(log_all=settings.log == "all")
         self.audit = AuditLog(settings.data / "audit.jsonl")
         watch = self.telemetry.watch
-        self.quick = ThreadPool("quick", settings.workers, settings.queue, watch("items"))
+        self.quick = ThreadPool(settings.workers, settings.queue, watch("items"))
         self.render = RenderPool(settings.renderers, settings.queue, watch("draw"))
         self.fetcher = FileFetcher(settings.fetch_hosts, settings.max_body)
         self._query_encoders: dict[ObservationEncoder, QueryEncoder] = {}

@@ -30,7 +30,8 @@ def run(args: argparse.Namespace) -> int:
 def _print_settings(collections: Collections) -> None:
     for service in collections.services():
         encoder, collection = service.encoder, service.collection
-        bundle, observations = encoder.bundle, collection.read(browse.count_observations)
+        bundle = encoder.bundle
+        observations = collection.read(browse.count_observations)
         print(f"  encoder     {bundle.name}: {bundle.about}")
         print(f"              {bundle.geometry.name}, {encoder.dim} numbers a vector, {encoder.provider}")
         counts = ", ".join(f"{number} {kind}s" for kind, number in observations.items() if number)

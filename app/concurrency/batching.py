@@ -1,16 +1,18 @@
 """Requests of many clients become batches, at no cost to the one that comes alone.
 
-Requests wait in a bounded queue. Threads take all that wait, up to the size of a batch, and answer them
-together: under load batches grow by themselves, and no request waits for a batch to fill.
-If a batch fails, each of its requests is tried on its own, so a bad one fails alone.
+Requests wait in a bounded queue, in which one may let others pass. Threads take all that wait, up to the
+size of a batch, and answer them together: under load batches grow by themselves, and no request waits for a
+batch to fill. If a batch fails, each of its requests is tried on its own, so a bad one fails alone.
 """
 
 import asyncio
+import heapq
+import itertools
 import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
 from app.errors import ApiError
@@ -33,12 +35,16 @@ class QueueFullError(ApiError):
         super().__init__(429, "busy", sentence, retry)
 
 
+@dataclass(order=True)
 class _Waiting(Generic[Request, Answer]):
-    """One request and the future of its answer."""
+    """One request and the future of its answer; of two that are due at once, the first goes first."""
 
-    def __init__(self, request: Request, answer: "asyncio.Future[Answer]") -> None:
-        self.request, self.answer = request, answer
-        self.since, self.key = time.perf_counter(), key_name.get()
+    due: float
+    number: int
+    request: Request = field(compare=False)
+    answer: "asyncio.Future[Answer]" = field(compare=False)
+    since: float = field(compare=False)
+    key: KeyName = field(compare=False)
 
 
 def ignore_batch(_keys: Sequence[KeyName], _waited: float, _worked: float) -> None:
@@ -61,7 +67,8 @@ class Batcher(Generic[Request, Answer]):
         self._most = most
         self._room = room
         self._watch = watch
-        self._queue: deque[_Waiting[Request, Answer]] = deque()
+        self._queue: list[_Waiting[Request, Answer]] = []  # a heap
+        self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._closing = False
         self._each = 0.0  # seconds that one request takes, lately
@@ -73,22 +80,28 @@ class Batcher(Generic[Request, Answer]):
         if len(self._queue) >= self._room:
             raise QueueFullError(len(self._queue), len(self._queue) * self._each)
 
-    async def ask(self, request: Request, *, admitted: bool = False) -> Answer:
-        """The answer; what another queue has `admitted` is not refused. Who is cancelled waits no more."""
+    async def ask(self, request: Request, *, delay: float = 0.0, admitted: bool = False) -> Answer:
+        """The answer; what comes up to `delay` seconds later goes first.
+
+        What another queue has `admitted` is not refused. Who is cancelled waits no more.
+        """
         if not admitted:
             self.refuse_if_full()
-        job = _Waiting[Request, Answer](request, asyncio.get_running_loop().create_future())
+        since = time.perf_counter()
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        job = _Waiting(since + delay, next(self._numbers), request, answer, since, key_name.get())
         with self._changed:
             if self._closing:
                 raise QueueFullError(len(self._queue), 1.0)
-            self._queue.append(job)
+            heapq.heappush(self._queue, job)
             self._changed.notify()
         try:
-            return await job.answer
+            return await answer
         except asyncio.CancelledError:
             with self._changed:
                 if job in self._queue:
                     self._queue.remove(job)
+                    heapq.heapify(self._queue)
             raise
 
     @property
@@ -118,7 +131,7 @@ class Batcher(Generic[Request, Answer]):
         """The waiting requests, once there are some; none when it is time to stop."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closing)
-            return [self._queue.popleft() for _ in range(min(self._most, len(self._queue)))]
+            return [heapq.heappop(self._queue) for _ in range(min(self._most, len(self._queue)))]
 
     def _outcomes(self, requests: list[Request]) -> list[Answer | Exception]:
         try:

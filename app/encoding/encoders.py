@@ -24,7 +24,8 @@ class OpenEncoders:
     """Observation encoders by the `vector_id` of their bundle, each opened when it is first needed."""
 
     def __init__(self, settings: Settings, sandbox: Sandbox) -> None:
-        self._settings, self._sandbox = settings, sandbox
+        self._settings = settings
+        self._sandbox = sandbox
         self._opened: dict[str, ObservationEncoder] = {}
         self._opening = threading.Lock()
         self.first = self._open(settings.bundle)
@@ -50,7 +51,8 @@ class OpenEncoders:
         return pairs
 
     def _reload(self, encoder: Encoder) -> Encoder:
-        before, now = encoder.bundle, bundles.load(encoder.bundle.folder)
+        before = encoder.bundle
+        now = bundles.load(encoder.bundle.folder)
         if now.vector_id != before.vector_id:
             sentence = f"the bundle {before.name} makes other vectors now; rebuild its collections for it"
             raise ApiError(409, "other_vectors", sentence)

@@ -63,7 +63,8 @@ class MeshPath:
 def open_drawing_encoder(folder: Path, threads: int) -> Encoder:
     """The verified encoder of a bundle, if shapes can be rendered here as it was trained on them."""
     encoder = open_encoder(folder, threads)
-    bundle, views = encoder.bundle, encoder.bundle.views
+    bundle = encoder.bundle
+    views = encoder.bundle.views
     if views.renderer != LOOK:
         raise BundleError(f"bundle {bundle.name} knows shapes by the look {views.renderer}; here is {LOOK}")
     if bundle.points is not None and bundle.points.sampler != SAMPLER:

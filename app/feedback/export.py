@@ -22,14 +22,10 @@ from index.store.feedback import FeedbackQuery, Judgement
 from index.store.store import Store, open_blobs
 from multifold import manifest
 from multifold.durable import make_folder, write_file
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from multifold.types import Item
 
-with needs_extra("serve"):
-    from sqlalchemy import Connection
-
-PAGE_SIZE = 500
 MANIFEST_FILE = "manifest.jsonl"
 
 
@@ -62,13 +58,6 @@ def open_store(settings: Settings, name: str) -> Iterator[tuple[Store, Collectio
         store.close()
 
 
-def _every_item(now: Connection) -> Iterator[Item]:
-    after: str | None = None
-    while page := browse.page_by_id(now, after, PAGE_SIZE):
-        yield from page
-        after = page[-1].id
-
-
 def export_feedback(settings: Settings, name: str, out: Path) -> ExportReport:
     """Write `manifest.jsonl` into a folder; files on this machine are not copied."""
     if (out / MANIFEST_FILE).exists():
@@ -84,10 +73,10 @@ def export_feedback(settings: Settings, name: str, out: Path) -> ExportReport:
         report.left_out["whose item is gone"] += sum(len(one.good) + len(one.bad) for one in lost)
 
         def describe(item: Item) -> ManifestEntry | None:
-            opinion, bad = opinions.get(item.id, ItemOpinion()), sorted(rivals.get(item.id, set()) & ids)
-            return _manifest_entry(item, opinion, bad, files, report)
+            bad = sorted(rivals.get(item.id, set()) & ids)
+            return _manifest_entry(item, opinions.get(item.id, ItemOpinion()), bad, files, report)
 
-        manifest.write(out / MANIFEST_FILE, filter(None, map(describe, _every_item(now))))
+        manifest.write(out / MANIFEST_FILE, filter(None, map(describe, browse.every_item(now))))
     return report
 
 
@@ -119,26 +108,26 @@ def find_rivals(opinions: Mapping[str, ItemOpinion]) -> Mapping[str, set[str]]:
     return {item: others for item, others in rivals.items() if others}
 
 
+@dataclass(frozen=True)
 class ExportFiles:
     """The originals of items as files: in place, else copies."""
 
-    def __init__(self, blobs: Blobs, home: Path, copies: Path) -> None:
-        self._blobs = blobs
-        self._home = home
-        self._copies = copies
+    blobs: Blobs
+    home: Path  # of the collection
+    copies: Path  # a folder
 
     def path(self, key: str) -> Path:
-        in_place = self._blobs.file(key)
+        in_place = self.blobs.file(key)
         if in_place is not None:
             return in_place
-        make_folder(self._copies)
-        write_file(self._copies / key, self._blobs.get(key))
-        return self._copies / key
+        make_folder(self.copies)
+        write_file(self.copies / key, self.blobs.get(key))
+        return self.copies / key
 
     def mesh(self, item: Item) -> Path | None:
         if item.files:
             return self.path(item.files[0])
-        original = find_original_mesh(self._home, item.payload)
+        original = find_original_mesh(self.home, item.payload)
         return None if original is None else original.path
 
 
@@ -146,7 +135,8 @@ def _manifest_entry(
     item: Item, opinion: ItemOpinion, rivals: Sequence[str], files: ExportFiles, report: ExportReport
 ) -> ManifestEntry | None:
     try:
-        mesh, photos = files.mesh(item), item.pictures("photo")
+        mesh = files.mesh(item)
+        photos = item.pictures("photo")
         if mesh is None and not photos:
             photos = item.pictures("view")  # its original is not here any more
         queries = (key for means, key in opinion.good if means == "image")
@@ -154,7 +144,8 @@ def _manifest_entry(
     except BlobError:
         report.left_out["whose pictures are lost"] += 1
         return None
-    good, bad = ([text for means, text in some if means == "text"] for some in (opinion.good, opinion.bad))
+    good = [text for means, text in opinion.good if means == "text"]
+    bad = [text for means, text in opinion.bad if means == "text"]
     report.items += 1
     report.good += len(opinion.good)
     report.bad += len(opinion.bad)

@@ -36,8 +36,16 @@ def record_verdict(service: CollectionService, parts: WeightedParts, body: Feedb
     # a second verdict on the same takes the place of the first
     text = json.dumps([[(identity, part.weight) for part, identity in pairs], body.item, body.by])
     name = _hash(text.encode("utf-8", "surrogatepass"))[:32]
-    target, now = body.query.target, time.time()
-    judgement = Judgement(name, body.item, body.verdict, target, stored, body.by, shown, now)
+    judgement = Judgement(
+        id=name,
+        item=body.item,
+        verdict=body.verdict,
+        target=body.query.target,
+        query=stored,
+        author=body.by,
+        seen=shown,
+        given=time.time(),
+    )
     service.collection.judge(judgement)
     service.evidence.note_verdict()
     return judgement

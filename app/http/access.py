@@ -57,17 +57,19 @@ class OriginGuard(HttpMiddleware):
 
     def __init__(self, app: ASGIApp, hosts: Collection[str] | None, origins: Collection[str]) -> None:
         super().__init__(app)
-        self._hosts, self._origins = hosts, origins
+        self._hosts = hosts
+        self._origins = origins
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answer, refusal = self.app, self._refusal(scope["method"], scope["path"], Headers(scope=scope))
+        answer = self.app
+        refusal = self._refusal(scope["method"], scope["path"], Headers(scope=scope))
         if refusal is not None:
-            request_id = scope["state"]["request_id"]
-            answer = error_response(request_id, refusal.status, refusal.code, str(refusal))
+            answer = error_response(refusal, scope["state"]["request_id"])
         await answer(scope, receive, send)
 
     def _refusal(self, method: str, path: str, headers: Headers) -> ApiError | None:
-        host, origin = headers.get("host", ""), headers.get("origin")
+        host = headers.get("host", "")
+        origin = headers.get("origin")
         name = host_name(host)
         if host and self._hosts is not None and not (is_loopback(name) or name in self._hosts):
             sentence = f"this service is not known as {name!r}; its setting 'hosts' can name it"
@@ -127,20 +129,22 @@ class ApiKeyGuard(HttpMiddleware):
 
     def __init__(self, app: ASGIApp, keys: Sequence[ApiKey], *, open_read: bool) -> None:
         super().__init__(app)
-        self._keys, self._open_read = keys, open_read
+        self._keys = keys
+        self._open_read = open_read
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        needed, sent = required_scope(scope["method"], scope["path"]), Headers(scope=scope)
+        needed = required_scope(scope["method"], scope["path"])
+        sent = Headers(scope=scope)
         key = find_key(self._keys, presented_key(scope["method"], sent))
         key_name.set(key.name if key else None)
         if needed is None or (needed == "read" and self._open_read) or (key and key.may(needed)):
             await self.app(scope, receive, send)
             return
         if key is not None:
-            status, code, headers = 403, "forbidden", {}
-            sentence = f"the key {key.name} may {key.scope}; this needs {needed}"
+            headers = None
+            error = ApiError(403, "forbidden", f"the key {key.name} may {key.scope}; this needs {needed}")
         else:
-            status, code, headers = 401, "unauthorized", {"www-authenticate": "Bearer"}
+            headers = {"www-authenticate": "Bearer"}
             sentence = f"this needs a key that may {needed}: send it as 'Authorization: Bearer KEY'"
-        response = error_response(scope["state"]["request_id"], status, code, sentence, headers)
-        await response(scope, receive, send)
+            error = ApiError(401, "unauthorized", sentence)
+        await error_response(error, scope["state"]["request_id"], headers)(scope, receive, send)

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.errors import error_response
+from app.errors import ApiError, error_response
 from app.operations import logs
 from app.operations.telemetry import Telemetry
 
@@ -62,7 +62,8 @@ class RequestIdMiddleware(HttpMiddleware):
         request_id = wanted if CLIENT_REQUEST_ID.fullmatch(wanted) else next(self._ids)
         scope.setdefault("state", {})["request_id"] = request_id
         logs.request_id.set(request_id)
-        start, status = time.perf_counter(), CLIENT_LEFT
+        start = time.perf_counter()
+        status = CLIENT_LEFT
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status
@@ -105,7 +106,7 @@ class ErrorBoundary(HttpMiddleware):
             request_id = scope["state"]["request_id"]
             _log.exception("request %s: %s %s failed", request_id, scope["method"], scope["path"])
             sentence = "something broke on our side; the service's log has the details under this request id"
-            await error_response(request_id, 500, "internal", sentence)(scope, receive, send)
+            await error_response(ApiError(500, "internal", sentence), request_id)(scope, receive, send)
 
 
 class RequestTimeout(HttpMiddleware):
@@ -150,8 +151,8 @@ class RequestTimeout(HttpMiddleware):
                     watcher.cancel()
         if limit.cancelled_caught and not (started or gone):
             sentence = f"it was given up after {self.seconds:g} s; try again, or ask for less"
-            request_id, later = scope["state"]["request_id"], {"retry-after": "1"}
-            await error_response(request_id, 503, "timeout", sentence, later)(scope, receive, send)
+            error = ApiError(503, "timeout", sentence, retry_after=1)
+            await error_response(error, scope["state"]["request_id"])(scope, receive, send)
 
 
 class BodyLimit(HttpMiddleware):

@@ -38,7 +38,8 @@ class ArchiveBuffer:
 
 def stream_archive(blobs: Blobs, items: Sequence[Item]) -> Iterator[bytes]:
     """The ZIP file in pieces, one file in memory at a time; its last file lists what cannot be read."""
-    buffer, missing = ArchiveBuffer(), []
+    buffer = ArchiveBuffer()
+    missing = []
     with ZipFile(buffer, "w", ZIP_STORED) as archive:
         for folder, item in zip(_folders(items), items, strict=True):
             for path, key in _files(blobs, folder, item):
@@ -81,6 +82,7 @@ def _files(blobs: Blobs, folder: str, item: Item) -> Iterator[tuple[str, str]]:
 
 def _numbered(folder: str, keys: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Names that sort in the order of the keys."""
-    name, digits = folder.rpartition("/")[2], len(str(len(keys)))
+    name = folder.rpartition("/")[2]
+    digits = len(str(len(keys)))
     for number, key in enumerate(keys, 1):
         yield f"{folder}/{name}{f'-{number:0{digits}}' if len(keys) > 1 else ''}{BlobKey(key).suffix}", key

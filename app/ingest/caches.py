@@ -37,7 +37,8 @@ class ContentCache(AbstractContextManager["ContentCache"]):
     """Hashes of files, in a small database."""
 
     def __init__(self, path: Path | None, settled: int = SETTLED_NS) -> None:
-        self._settled, self._new = settled, 0
+        self._settled = settled
+        self._new = 0
         try:
             self._open(path)
         except sqlite3.DatabaseError:  # damaged: it is only a cache
@@ -72,7 +73,8 @@ class ContentCache(AbstractContextManager["ContentCache"]):
         self._database.execute("CREATE TABLE IF NOT EXISTS files (path TEXT PRIMARY KEY, known TEXT)")
 
     def _read(self, path: Path, within: Path | None) -> FileContent:
-        started, complete = time.time_ns(), True
+        started = time.time_ns()
+        complete = True
         files: tuple[Path, ...] = (path,)
         before = stamp_file(path)
         if path.suffix.lower() in EXTENSIONS:

@@ -6,7 +6,7 @@ user's own, so such an item is recognised by its pictures and by the views that 
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
@@ -19,6 +19,7 @@ from app.ingest.caches import ContentCache, ViewCache
 from app.ingest.captions import entry_captions
 from app.ingest.sources import FileStamp, IngestTask, SourceFolder, stamp_file
 from index.collection import Collection
+from index.store import browse
 from index.store.blobs import BlobKey, Blobs, FolderBlobs
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
@@ -27,7 +28,6 @@ from multifold.files.folder import FileProblem, FolderContents
 from multifold.manifest import ManifestEntry
 from multifold.types import Item
 
-PAGE_SIZE = 500
 FILE_KEYS = {"source", "path", "folder", "format", "size", "content"}  # of a payload that an ingest makes
 NAMED_ONLY = ""  # the content of an item whose files nobody has read yet
 T = TypeVar("T")
@@ -116,22 +116,22 @@ def plan_folder(
     others = list(map(folder.printable_path, files.others))
     plan = IngestPlan(source, skipped=list(files.problems), passed_over=others)
     stored = {} if collection is None else _source_items(collection, source)
-    new: list[IngestTask] = []
+    tasks: list[IngestTask] = []
     for entry in show_progress("comparing", files.entries):
-        path = _path(entry, source)
         try:
-            task = _task_of(entry, source, contents, names=names, metadata=metadata)
+            tasks.append(_task_of(entry, source, contents, names=names, metadata=metadata))
         except (MultifoldError, OSError) as error:
             plan.skipped.append(FileProblem(entry.id, _reason(error)))
-            stored.pop(path, None)  # it stays as it was
-            continue
-        if path in stored:
-            _plan_stored(plan, task, stored.pop(path), moved=False)
-        else:
-            new.append(task)
-    new = _match_moved(plan, new, stored, source)
-    new = _match_ids(plan, new, stored)
-    _name_new(plan, new, source, collection)
+            stored.pop(_path(entry, source), None)  # it stays as it was
+    tasks = _match(plan, tasks, stored, lambda task: [task.payload["path"]])
+    gone: dict[str, list[str]] = defaultdict(list)  # paths by content: a file that has it was moved
+    for path, item in stored.items():
+        if not (source.root / path).exists():  # else it is outside of what is ingested now
+            gone[str(item.payload.get("content"))].append(path)
+    tasks = _match(plan, tasks, stored, lambda task: gone[task.payload["content"]], moved=True)
+    by_id = {item.id: [path] for path, item in stored.items()}  # of another path of the folder
+    tasks = _match(plan, tasks, stored, lambda task: by_id.get(task.id, []))
+    _name_new(plan, tasks, source, collection)
     if scope is not None:
         for path, item in stored.items():
             file = source.root / path
@@ -206,6 +206,25 @@ def plan_names(
     return tasks
 
 
+def _match(
+    plan: IngestPlan,
+    tasks: Iterable[IngestTask],
+    stored: dict[str, SourceItem],
+    paths: Callable[[IngestTask], Iterable[str]],
+    *,
+    moved: bool = False,
+) -> list[IngestTask]:
+    """Plan tasks that are of the stored item at one of their paths; gives the tasks that are left."""
+    left = []
+    for task in tasks:
+        path = next((path for path in paths(task) if path in stored), None)
+        if path is None:
+            left.append(task)
+        else:
+            _plan_stored(plan, task, stored.pop(path), moved=moved)
+    return left
+
+
 def _plan_stored(plan: IngestPlan, task: IngestTask, stored: SourceItem, *, moved: bool) -> None:
     """Plan what becomes of the stored item of a task."""
     if task.payload.keys() == FILE_KEYS:  # no .json says more, so what else is there was added by somebody
@@ -222,37 +241,6 @@ def _plan_stored(plan: IngestPlan, task: IngestTask, stored: SourceItem, *, move
         keeps_captions=stored.complete and stored.texts == task.texts,
     )
     (plan.moved if moved else plan.changed).append(task)
-
-
-def _match_moved(
-    plan: IngestPlan, tasks: Iterable[IngestTask], stored: dict[str, SourceItem], source: SourceFolder
-) -> list[IngestTask]:
-    """Plan files with the content of one that is gone: the same, moved. Gives the tasks that are left."""
-    gone: dict[str, list[str]] = defaultdict(list)  # paths by content
-    for path, item in stored.items():
-        if not (source.root / path).exists():  # else it is outside of what is ingested now
-            gone[str(item.payload.get("content"))].append(path)
-    left = []
-    for task in tasks:
-        if paths := gone[task.payload["content"]]:
-            _plan_stored(plan, task, stored.pop(paths.pop(0)), moved=True)
-        else:
-            left.append(task)
-    return left
-
-
-def _match_ids(
-    plan: IngestPlan, tasks: Iterable[IngestTask], stored: dict[str, SourceItem]
-) -> list[IngestTask]:
-    """Plan files with the id of an item from another path of the folder. Gives the tasks that are left."""
-    paths = {item.id: path for path, item in stored.items()}
-    left = []
-    for task in tasks:
-        if (path := paths.get(task.id)) in stored:
-            _plan_stored(plan, task, stored.pop(path), moved=False)
-        else:
-            left.append(task)
-    return left
 
 
 def _name_new(
@@ -279,12 +267,11 @@ def _name_new(
 def _source_items(collection: Collection, source: SourceFolder) -> dict[str, SourceItem]:
     """The items of a source by their paths."""
     where = parse_filter({"source": source.name})
-    items: dict[str, SourceItem] = {}
-    after = None
-    while page := collection.scroll(after, PAGE_SIZE, where):
-        for item in page:
-            complete = not item.damaged and _has_all_blobs(item, collection.blobs)
-            path = str(item.payload.get("path"))
-            items[path] = SourceItem(item.id, item.texts, item.payload, complete)
-        after = page[-1].id
-    return items
+
+    def describe(item: Item) -> SourceItem:
+        complete = not item.damaged and _has_all_blobs(item, collection.blobs)
+        return SourceItem(item.id, item.texts, item.payload, complete)
+
+    return collection.read(
+        lambda now: {str(one.payload.get("path")): describe(one) for one in browse.every_item(now, where)}
+    )

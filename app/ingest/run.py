@@ -139,7 +139,8 @@ def _find_service(settings: Settings) -> str | None:
 def _locate(
     request: IngestRequest, settings: Settings, encoder: Encoder, service: str | None
 ) -> CollectionLocation:
-    main, name = settings.place, request.collection
+    main = settings.place
+    name = request.collection
     if name == MAIN:
         return main
     if not request.dry_run and service is None:

@@ -83,7 +83,8 @@ def record_source(home: Path, source: SourceFolder) -> None:
 
 def find_original_mesh(home: Path, payload: Mapping[str, Any]) -> MeshPath | None:
     """The mesh that an item was made of, within the folder of its source; None if there is no such file."""
-    root, path = _read_sources(home).get(str(payload.get("source"))), payload.get("path")
+    root = _read_sources(home).get(str(payload.get("source")))
+    path = payload.get("path")
     if root is None or not isinstance(path, str):
         return None
     file = (root / path).resolve()  # clients can change a payload

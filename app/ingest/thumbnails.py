@@ -23,7 +23,8 @@ def read_thumbnail(home: Path, blobs: Blobs, key: str, max_pixels: int) -> bytes
 def write_thumbnail(home: Path, key: str, picture: Image.Image) -> bytes:
     """Make it of a decoded picture, which becomes the small one."""
     picture.thumbnail((LONGER_SIDE, LONGER_SIDE), Image.Resampling.BICUBIC, reducing_gap=2.0)
-    path, made = _path(home, key), encode_webp(picture, QUALITY)
+    path = _path(home, key)
+    made = encode_webp(picture, QUALITY)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         durable.write_file(path, made)

@@ -5,8 +5,6 @@ setting names, or from public ones, or not at all. A connection goes to the very
 checked, so a name that resolves elsewhere a moment later leads nowhere. Redirections are checked too."""
 
 import asyncio
-import base64
-import binascii
 import re
 import socket
 from dataclasses import dataclass
@@ -19,9 +17,8 @@ import httpx
 from app.encoding.observations import MeshData
 from app.errors import ApiError
 from app.settings import split_list
-from multifold.wire.files import Picture, UploadedFile, is_address
+from multifold.wire.files import Picture, UploadedFile, is_address, read_data_uri
 
-DATA_URI = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w.+-]+=[^;,]*)*(;base64)?,", re.ASCII)
 SAFE_SUFFIX = re.compile(r"\.[a-z0-9]{1,16}", re.ASCII)
 MESH_TYPES = {"model/gltf-binary": ".glb", "model/gltf+json": ".gltf"}
 MESH_TYPES |= {f"model/{kind}": f".{kind}" for kind in ("obj", "stl", "ply")}
@@ -53,14 +50,13 @@ def read_upload(file: Picture, what: str) -> UploadedFile:
     """A file of a request: one of a form, or one as a data URI."""
     if isinstance(file, UploadedFile):
         return file
-    head = DATA_URI.match(file) if isinstance(file, str) else None  # only clients have other forms
-    if head is None or head[2] is None:
-        raise ApiError(422, f"bad_{what}", f"'{what}' must be a file or a data URI: data:TYPE;base64,…")
-    assert isinstance(file, str)
     try:
-        return UploadedFile(base64.b64decode(file[head.end() :], validate=True), media_type=head[1] or "")
-    except (binascii.Error, ValueError):
+        held = read_data_uri(file) if isinstance(file, str) else None  # only clients have other forms
+    except ValueError:
         raise ApiError(422, f"bad_{what}", f"the base64 of '{what}' is damaged") from None
+    if held is None:
+        raise ApiError(422, f"bad_{what}", f"'{what}' must be a file or a data URI: data:TYPE;base64,…")
+    return held
 
 
 def read_mesh_file(file: UploadedFile, form: str | None = None) -> MeshData:
@@ -97,7 +93,8 @@ class FileFetcher:
 
     def __init__(self, allowed: str, most: int) -> None:
         self._allowed = frozenset(split_list(allowed.lower()))
-        self._most, self._turns = most, asyncio.Semaphore(FETCHES_AT_ONCE)
+        self._most = most
+        self._turns = asyncio.Semaphore(FETCHES_AT_ONCE)
 
     async def fetch(self, address: str, what: str, most: int) -> UploadedFile:
         """The file at an address; one of more than `most` bytes is refused."""

@@ -4,40 +4,35 @@ import hashlib
 import os
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 LOOK_SHARE = 20  # looks take at most one twentieth of the time
 
 
+@dataclass
 class FolderWatch:
     """Looks at a folder every few `seconds`, or less often if a look takes long.
 
     `pause` is what passes the time between two looks.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        skip: frozenset[Path],
-        seconds: float,
-        pause: Callable[[float], object] = time.sleep,
-    ) -> None:
-        self._folder = folder
-        self._skip = skip
-        self._seconds = seconds
-        self._pause = pause
-        self._next_look = 0.0
+    folder: Path
+    skip: frozenset[Path]
+    seconds: float
+    pause: Callable[[float], object] = time.sleep
+    next_look: float = field(default=0.0, init=False)
 
     def state(self) -> bytes:
         """Names, sizes and times of all files, as a hash."""
-        return hash_folder_state(self._folder, self._skip)
+        return hash_folder_state(self.folder, self.skip)
 
     def settled(self, looks: int | None = None) -> bytes:
         """The state once it is the same in two looks, or after this number of looks."""
         state = self.state()
         for _ in count() if looks is None else range(looks):
-            self._pause(self._seconds)
+            self.pause(self.seconds)
             before, state = state, self.state()
             if before == state:
                 break
@@ -46,16 +41,16 @@ class FolderWatch:
     def changed(self, since: bytes) -> bool:
         """Whether the folder has another state now, as far as it is time to look."""
         now = time.monotonic()
-        if now < self._next_look:
+        if now < self.next_look:
             return False
         changed = self.state() != since
         took = time.monotonic() - now
-        self._next_look = now + max(self._seconds, LOOK_SHARE * took)
+        self.next_look = now + max(self.seconds, LOOK_SHARE * took)
         return changed
 
     def wait_for_change(self, since: bytes) -> None:
         while not self.changed(since):
-            self._pause(self._seconds)
+            self.pause(self.seconds)
 
 
 def hash_folder_state(folder: Path, skip: frozenset[Path]) -> bytes:

@@ -7,13 +7,11 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+
 from app.collections.service import CollectionService
 from app.operations.probes import ProbeResult
 from index.store import browse
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 INDEX = ("collection", "side", "kind")
 

@@ -46,7 +46,8 @@ class AuditLog:
     """Appends lines of JSON to a file, `audit.jsonl` beside the collections; a line is written whole."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._lock = path, threading.Lock()
+        self._path = path
+        self._lock = threading.Lock()
         make_folder(path.parent)
 
     def record(self, action: str, collection: str, ids: Sequence[str], count: int, version: int) -> None:

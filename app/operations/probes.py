@@ -52,7 +52,8 @@ class DriftMonitor:
     """Probes all collections at an interval in seconds; 0: never."""
 
     def __init__(self, services: Callable[[], Iterable[CollectionService]], every: float) -> None:
-        self._services, self._every = services, every
+        self._services = services
+        self._every = every
         self.probes: dict[str, ProbeResult] = {}
         self._loop: asyncio.Task[None] | None = None
 
@@ -144,7 +145,8 @@ def check_readiness(service: CollectionService) -> None:
 
 def _is_found(service: CollectionService, item: Item) -> bool:
     """The item is found by one of its sides, unless as many others are just as close."""
-    encoder, side = service.encoder, SIDE_OF[item.observations[-1].kind]
+    encoder = service.encoder
+    side = SIDE_OF[item.observations[-1].kind]
     shown: dict[Aspect, Feature] = {side: pool_mean(np.stack(features_of(item.observations, side)))}
     points = [one.feature for one in item.observations if one.kind == "points"]
     if side == "shape" and points:

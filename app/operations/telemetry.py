@@ -4,17 +4,15 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, disable_created_metrics
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as MEDIA_TYPE
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
 from app.concurrency.batching import KeyName, OnBatch
 from app.operations.logs import access_log, key_name
 from app.operations.tracing import open_tracing
-from multifold.errors import needs_extra
 from multifold.types import Hit
-
-with needs_extra("serve"):
-    from prometheus_client import CollectorRegistry, Counter, Histogram, Metric, disable_created_metrics
-    from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as MEDIA_TYPE
-    from prometheus_client.exposition import generate_latest
-    from prometheus_client.registry import Collector
 
 __all__ = ["MEDIA_TYPE", "Telemetry", "rate_match"]
 SECOND_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

@@ -23,7 +23,8 @@ class Tracing:
     """Makes spans, if there is a provider."""
 
     def __init__(self, provider: Any = None, *, own: bool = False) -> None:  # noqa: ANN401 (may not be installed)
-        self._provider, self._own = provider, own
+        self._provider = provider
+        self._own = own
         self._tracer = None if provider is None else provider.get_tracer(TRACER_NAME, version(TRACER_NAME))
 
     def span(self, name: str, **attributes: str | int) -> AbstractContextManager[Any]:
@@ -39,8 +40,8 @@ class Tracing:
             return
         trace, propagate = import_module("opentelemetry.trace"), import_module("opentelemetry.propagate")
         attributes = {"http.request.method": method, "multifold.request_id": request_id}
-        parent, kind = propagate.extract(headers), trace.SpanKind.SERVER
-        with self._tracer.start_as_current_span(method, parent, kind, attributes) as span:
+        parent = propagate.extract(headers)
+        with self._tracer.start_as_current_span(method, parent, trace.SpanKind.SERVER, attributes) as span:
 
             def answered(route: str, status: int) -> None:
                 span.update_name(f"{method} {route}")

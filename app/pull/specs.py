@@ -56,7 +56,8 @@ def _transformers_image(config: Mapping[str, Any]) -> ImageSpec:
 
 def _size(config: Mapping[str, Any]) -> tuple[int, Resize]:
     """The side of the square that is left, and how a picture becomes that square."""
-    size, cropped = config["size"], bool(config.get("do_center_crop", "crop_size" in config))
+    size = config["size"]
+    cropped = bool(config.get("do_center_crop", "crop_size" in config))
     resize: Resize = "shortest"
     if isinstance(size, Mapping) and "shortest_edge" in size:
         size = size["shortest_edge"]

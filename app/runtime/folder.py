@@ -82,7 +82,8 @@ class FolderFollower:
     """Follows a folder of the settings into the default collection, from its start until it is closed."""
 
     def __init__(self, settings: Settings, root: Path, default: Callable[[], CollectionService]) -> None:
-        self._root, self._default = root, default
+        self._root = root
+        self._default = default
         self._stop = threading.Event()
         self._watch = FolderWatch(root, own_folders(settings), LOOK_SECONDS, self._rest)
         self._status = FolderStatus(name=root.name or "root", state="naming", done=0, total=0, refused=0)
@@ -183,7 +184,8 @@ class FolderFollower:
         self._show("encoding", total=len(tasks))
         if not tasks:
             return True
-        started, given = time.monotonic(), 0
+        started = time.monotonic()
+        given = 0
 
         def unless_changed() -> Iterator[IngestTask]:
             nonlocal given
@@ -225,7 +227,8 @@ class FolderFollower:
             raise IngestStoppedError
 
     def _show(self, state: FolderState, done: int = 0, total: int = 0, trouble: str | None = None) -> None:
-        name, refused = self._status.name, len(self._refused.problems)
+        name = self._status.name
+        refused = len(self._refused.problems)
         self._status = FolderStatus(
             name=name, state=state, done=done, total=total, refused=refused, trouble=trouble
         )

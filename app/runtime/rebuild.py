@@ -54,7 +54,8 @@ async def run_rebuild(collections: Collections, job: JobRecord, progress: JobPro
         return
     await copier.catch_up()
     progress.result.setdefault("moved_at", target.collection.version)
-    alias, name = job.spec["alias"], target.name
+    alias = job.spec["alias"]
+    name = target.name
     listing = await collections.run(collections.listing)
     if listing.aliases.get(alias) != name:  # else the job was interrupted after it had moved it
         former = await collections.run(lambda: collections.set_alias(alias, name))
@@ -79,8 +80,10 @@ class CollectionCopier:
 
     def __init__(self, source: CollectionService, target: CollectionService, progress: JobProgress) -> None:
         self._progress = progress
-        self._source, self._target = source, target
-        self._from, self._to = source.collection, target.collection
+        self._source = source
+        self._target = target
+        self._from = source.collection
+        self._to = target.collection
         self._missing: dict[str, str] = progress.result.setdefault("missing", {})
 
     async def copy_all(self) -> None:
@@ -184,7 +187,8 @@ class CollectionCopier:
 
     def _read(self, item: Item) -> ItemSource:
         """What an item was made of; its mesh, if it has views."""
-        service, blobs = self._source, self._from.blobs
+        service = self._source
+        blobs = self._from.blobs
         item = service.repaired(item)
         adopt_originals(self._to.blobs, blobs, item)
         mesh = None

@@ -19,7 +19,8 @@ from multifold.errors import MultifoldError
 from multifold.types import KIND_OF, Hit, Kind
 
 THUMBNAIL_SIDE = 16
-MOST_MEAN_DIFFERENCE, MOST_DIFFERENCE = 2.5, 40
+MOST_MEAN_DIFFERENCE = 2.5
+MOST_DIFFERENCE = 40
 CACHED_THUMBNAILS = 20_000  # pictures of a collection
 
 ThumbnailStack = Int16[np.ndarray, "p s s 3"]

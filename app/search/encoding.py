@@ -6,9 +6,8 @@ All collections of one encoder share one QueryEncoder."""
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -20,14 +19,12 @@ from app.errors import ApiError
 from app.operations.telemetry import Telemetry
 from app.search.parts import (
     ImageQueryPart,
-    ItemQueryPart,
     MeshQueryPart,
     QueryPart,
     TextQueryPart,
     VectorQueryPart,
 )
 from app.settings import Settings
-from index.collection import Collection
 from multifold.types import KIND_OF_ASPECT, Aspect, Feature, Item, Pixels, Side, Vector, pool_mean, pool_side
 
 Key = TypeVar("Key", bound=Hashable)
@@ -84,54 +81,72 @@ class QueryEncoder:
     ) -> None:
         self._observer = observer
         self._cache: LruCache[Hashable, EncodedPart] = LruCache(settings.cache)
-        room, most = settings.queue, settings.batch
+        room = settings.queue
         watch = telemetry.watch
-        self._texts = Batcher(self._encode_texts, most=most, room=room, watch=watch("text"))
-        self._pictures = Batcher(self._encode_pictures, most=most, room=room, watch=watch("image"))
-        # each picture on its own: a large one holds up no other
-        self._files = Batcher(
-            self._decode, most=1, room=room, threads=settings.decoders, watch=watch("decode")
-        )
-        self._decode_pool = ThreadPool("decode", settings.decoders, room, watch("decode"))
+        self._texts = Batcher(self._encode_texts, most=settings.batch, room=room, watch=watch("text"))
+        self._pictures = Batcher(self._encode_pictures, most=settings.batch, room=room, watch=watch("image"))
+        self._decode_pool = ThreadPool(settings.decoders, room, watch("decode"))
         self._render_pool = render_pool
 
-    async def text(self, text: str) -> EncodedPart:
-        encoded = self._cache.get(text)
+    async def encode(self, part: QueryPart) -> EncodedPart:
+        """The feature and the index vector of a query part that is no item."""
+        match part:
+            case TextQueryPart(text):
+                return await self._cached(text, lambda: self._texts.ask(text))
+            case ImageQueryPart(data):
+                return await self._cached(hashlib.sha256(data).digest(), lambda: self._image(data))
+            case MeshQueryPart(mesh):
+                key = hashlib.sha256(mesh.data).digest(), mesh.suffix
+                return await self._cached(key, lambda: self._mesh(mesh))
+            case VectorQueryPart(numbers):
+                return self._from_vector(numbers)
+            case _:
+                raise TypeError(part)
+
+    def of_item(self, item: Item, sides: Sequence[Side]) -> EncodedPart:
+        """The observations of an item, of the first of these sides that it has."""
+        for side in sides:
+            pooled = pool_side(item.observations, side)
+            if pooled is not None:
+                return replace(self._from_feature(pooled), own=self._own_vectors(item, side))
+        raise ApiError(422, "no_such_side", f"the item {item.id!r} has no {' and no '.join(sides)}")
+
+    async def _cached(self, key: Hashable, encode: Callable[[], Awaitable[EncodedPart]]) -> EncodedPart:
+        encoded = self._cache.get(key)
         if encoded is None:
-            encoded = await self._texts.ask(text)
-            self._cache.put(text, encoded)
+            encoded = await encode()
+            self._cache.put(key, encoded)
         return encoded
 
-    async def image(self, data: bytes) -> EncodedPart:
+    async def _image(self, data: bytes) -> EncodedPart:
         """Decode and encode a picture."""
-        key = hashlib.sha256(data).digest()
-        encoded = self._cache.get(key)
-        if encoded is None:
-            picture = await self._files.ask(data)
-            encoded = await self._pictures.ask(picture, admitted=True)
-            self._cache.put(key, encoded)
-        return encoded
+        picture = await self._decode_pool.run(lambda: self._observer.look(data))
+        return await self._pictures.ask(picture, admitted=True)
 
-    async def mesh(self, mesh: MeshData) -> EncodedPart:
+    async def _mesh(self, mesh: MeshData) -> EncodedPart:
         """Render a mesh from all cameras of the rig, and encode all that the bundle reads of it as one."""
-        key = (hashlib.sha256(mesh.data).digest(), mesh.suffix)
-        encoded = self._cache.get(key)
-        if encoded is None:
-            observer = self._observer
-            drawn = await self._render_pool.run(lambda lane: observer.draw(mesh, lane), mesh.size)
-            views = await self._decode_pool.run(lambda: observer.look_at_views(drawn.views))
-            parts = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
-            features = [part.feature for part in parts]
-            encode = partial(observer.shape, features, drawn.points)
-            pooled, legs = await self._decode_pool.run(encode)
-            encoded = replace(self.from_feature(pooled), warnings=drawn.report.notes)
-            own: dict[Aspect, Vector] = {"shape": encoded.vector}
-            own |= {leg: self.from_feature(one).vector for leg, one in legs.items()}
-            encoded = replace(encoded, own=own)
-            self._cache.put(key, encoded)
-        return encoded
+        observer = self._observer
+        drawn = await self._render_pool.run(lambda lane: observer.draw(mesh, lane), mesh.size)
+        views = await self._decode_pool.run(lambda: observer.look_at_views(drawn.views))
+        parts = await asyncio.gather(*(self._pictures.ask(view, admitted=True) for view in views))
+        features = [part.feature for part in parts]
+        pooled, legs = await self._decode_pool.run(lambda: observer.shape(features, drawn.points))
+        encoded = self._from_feature(pooled)
+        own: dict[Aspect, Vector] = {"shape": encoded.vector}
+        own |= {leg: self._from_feature(one).vector for leg, one in legs.items()}
+        return replace(encoded, warnings=drawn.report.notes, own=own)
 
-    def from_vector(self, numbers: Sequence[float]) -> EncodedPart:
+    def _own_vectors(self, item: Item, side: Side) -> dict[Aspect, Vector]:
+        """The vectors of one side of an item as the index has them: of views and of points by themselves."""
+        aspects: tuple[Aspect, ...] = ("shape", "points") if side == "shape" else (side,)
+        own: dict[Aspect, Vector] = {}
+        for aspect in aspects:
+            features = [one.feature for one in item.observations if one.kind == KIND_OF_ASPECT[aspect]]
+            if features:
+                own[aspect] = self._from_feature(pool_mean(np.stack(features))).vector
+        return own
+
+    def _from_vector(self, numbers: Sequence[float]) -> EncodedPart:
         """An index vector that was encoded elsewhere."""
         dim = self._observer.encoder.dim
         if len(numbers) != dim:
@@ -139,7 +154,7 @@ class QueryEncoder:
         with np.errstate(over="ignore"):  # what overflows is refused by the index
             return EncodedPart(NO_FEATURE, np.asarray(numbers, np.float32))
 
-    def from_feature(self, feature: Feature) -> EncodedPart:
+    def _from_feature(self, feature: Feature) -> EncodedPart:
         """A feature that was stored or pooled, with its index vector."""
         vector: Vector = self._observer.encoder.vectors(feature[None])[0]
         return EncodedPart(feature, vector)
@@ -154,17 +169,13 @@ class QueryEncoder:
         return {
             "text": self._texts.waiting,
             "image": self._pictures.waiting,
-            "decode": self._files.waiting + self._decode_pool.waiting,
+            "decode": self._decode_pool.waiting,
         }
 
     def close(self) -> None:
         self._decode_pool.close()
-        self._files.close()
         self._texts.close()
         self._pictures.close()
-
-    def _decode(self, files: Sequence[bytes]) -> list[Pixels]:
-        return [self._observer.look(data) for data in files]
 
     def _encode_texts(self, texts: list[str]) -> list[EncodedPart]:
         encoder = self._observer.encoder
@@ -180,48 +191,3 @@ class QueryEncoder:
         features = encoder.pixels(np.stack(pictures))
         rows = zip(features, encoder.vectors(features), strict=True)
         return [EncodedPart(feature, vector, own={"image": vector}) for feature, vector in rows]
-
-
-class CollectionQueryEncoder:
-    """Encodes the query parts of one collection, whose items the shared QueryEncoder does not know."""
-
-    def __init__(self, encoder: QueryEncoder, collection: Collection, pool: ThreadPool) -> None:
-        self._encoder, self._collection, self._pool = encoder, collection, pool
-
-    async def encode(self, part: QueryPart) -> EncodedPart:
-        """The feature and the index vector of a query part."""
-        match part:
-            case TextQueryPart(text):
-                return await self._encoder.text(text)
-            case ImageQueryPart(data):
-                return await self._encoder.image(data)
-            case MeshQueryPart(mesh):
-                return await self._encoder.mesh(mesh)
-            case ItemQueryPart(name, sides):
-                return await self._pool.run(lambda: self._stored(name, sides))
-            case VectorQueryPart(numbers):
-                return self._encoder.from_vector(numbers)
-            case _:
-                raise TypeError(part)
-
-    def _stored(self, name: str, sides: Sequence[Side]) -> EncodedPart:
-        """The observations of an item, of the first of these sides that it has."""
-        item = self._collection.get(name)
-        if item is None:
-            raise ApiError(404, "not_found", f"there is no item {name!r}")
-        for side in sides:
-            pooled = pool_side(item.observations, side)
-            if pooled is not None:
-                encoded = self._encoder.from_feature(pooled)
-                return replace(encoded, own=self._own_vectors(item, side))
-        raise ApiError(422, "no_such_side", f"the item {name!r} has no {' and no '.join(sides)}")
-
-    def _own_vectors(self, item: Item, side: Side) -> dict[Aspect, Vector]:
-        """The vectors of one side of an item as the index has them: of views and of points by themselves."""
-        aspects: tuple[Aspect, ...] = ("shape", "points") if side == "shape" else (side,)
-        own: dict[Aspect, Vector] = {}
-        for aspect in aspects:
-            features = [one.feature for one in item.observations if one.kind == KIND_OF_ASPECT[aspect]]
-            if features:
-                own[aspect] = self._encoder.from_feature(pool_mean(np.stack(features))).vector
-        return own

@@ -170,7 +170,8 @@ def explain_item(
     service: CollectionService, part: QueryPart, query: Vector, options: ExplainOptions
 ) -> ItemExplanation:
     """Why an item matches a query part, whose index vector is given."""
-    encoder, item = service.encoder, service.item(options.item)
+    encoder = service.encoder
+    item = service.item(options.item)
     scores = score_features(encoder, query, [one.feature for one in item.observations])
     ranked = sorted(zip(scores, item.observations, strict=True), key=lambda pair: -pair[0])
     explained = _choose_observation(options, ranked)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from sqlalchemy import Connection
 
 from app.collections.machine_tags import tags_in
 from app.collections.service import CollectionService
@@ -26,10 +27,6 @@ from index.texts.analysis import chunks, stop_words
 from index.texts.text_indexes import texts_of
 from multifold.analysis.zero_shot import label_vectors
 from multifold.bundle.encoder import Encoder
-from multifold.errors import needs_extra
-
-with needs_extra("serve"):
-    from sqlalchemy import Connection
 
 SAID = LEGS.index("words")
 LEAST_WORD = 3  # letters of a word that may be a tag
@@ -96,12 +93,13 @@ def propose_tags(
         editions = _editions(now, listed)
         order = sorted(editions, key=editions.__getitem__)
         inside = np.array([editions[name] for name in order], np.int64)
-        scored = LabelScorer(searcher, now, queries).table(inside)
+        subjects, background, legs = LabelScorer(searcher, now, queries).table(inside)
         answers = None if key is None else known_answers(now, searcher.background_of(now), labels, key)
         having = {name: _tags_of(now, editions[name], key) for name in order}
     if several is None:
         several = answers is None or any(len(one) > 1 for one in answers)
-    chances, said = judge_labels(*scored[:2], answers, exclusive=not several), scored[2][:, :, SAID]
+    chances = judge_labels(subjects, background, answers, exclusive=not several)
+    said = legs[:, :, SAID]
     every: dict[str, Sequence[tuple[str, float]]] = {}
     for place, name in enumerate(order):
         sure = chances.confidence[place]

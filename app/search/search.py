@@ -20,7 +20,8 @@ from index.store.filters import AndFilter, Filter, parse_filter
 from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Side
 from multifold.wire.search import LexicalMode, SearchOptions
 
-DUPLICATE_REACH_FACTOR, DUPLICATE_REACH_LIMIT = 2, 2_000  # hits that are compared to fold duplicates
+DUPLICATE_REACH_FACTOR = 2  # times as many hits are compared to fold duplicates,
+DUPLICATE_REACH_LIMIT = 2_000  # and no more than these
 CLEAR_CONFIDENCE = 0.5
 
 
@@ -123,21 +124,21 @@ def check_words(parts: WeightedParts, mode: LexicalMode) -> None:
 
 async def encode_parts(service: CollectionService, parts: WeightedParts) -> list[EncodedPart]:
     with service.workers.telemetry.tracing.span("encode", collection=service.name, clues=len(parts)):
-        encode = service.queries.encode
         if len(parts) == 1:  # without a task of its own
-            return [await encode(parts[0][0])]
-        return await asyncio.gather(*(encode(part) for part, _ in parts))
+            return [await service.encode(parts[0][0])]
+        return await asyncio.gather(*(service.encode(part) for part, _ in parts))
 
 
 async def rank_items(
     service: CollectionService, planned: PlannedSearch, encoded: Sequence[EncodedPart]
 ) -> tuple[list[Hit], str | None]:
     """The hits of the page, and the cursor of the following one."""
-    parts, options, page = planned.parts, planned.options, planned.page
+    page = planned.page
+    options = planned.options
     first, limit = page.window
     if page.last is not None:
         options = replace(options, after=None, offset=first, limit=limit)
-    query = make_query(parts, encoded, options, planned.where, planned.evidence, service.settings)
+    query = make_query(planned.parts, encoded, options, planned.where, planned.evidence, service.settings)
     telemetry = service.workers.telemetry
     with telemetry.tracing.span("search", collection=service.name):
         find = _find_folded if options.duplicates == "fold" else _find

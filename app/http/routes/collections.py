@@ -83,7 +83,7 @@ async def rebuild_collection(collections: CollectionsDep, name: str, body: Rebui
     if target.home == source.home:
         raise ApiError(409, "taken", f"{body.to!r} is the collection itself; choose another name")
     if body.alias is not None:
-        collections.check_alias(body.alias)
+        collections.listing().check_alias(body.alias)
     spec = {"to": target.name, "alias": body.alias, "partial": body.partial, "since": body.since}
     source.audit(f"rebuild as {target.name}", [], 1)
     return JobAnswer(serialize_job(await collections.job_runner.add(REBUILD_JOB, source.name, spec)))
@@ -95,7 +95,8 @@ async def reindex_collection(collections: CollectionsDep, name: str, body: Index
 
     The present index is searched until the new one finds what is asked of it.
     """
-    source, plan = await collections.find(name), IndexPlan(**asdict(body))
+    source = await collections.find(name)
+    plan = IndexPlan(**asdict(body))
     check_plan(plan, source.encoder)
     source.audit("reindex", [], 1)
     return JobAnswer(serialize_job(await collections.job_runner.add(REINDEX_JOB, source.name, asdict(plan))))
@@ -183,7 +184,9 @@ def _one(collections: Collections, name: str) -> CollectionStatus:
 
 
 def _status(service: CollectionService, listing: CollectionListing) -> CollectionStatus:
-    collection, bundle, plan = service.collection, service.encoder.bundle, service.collection.plan
+    collection = service.collection
+    bundle = service.encoder.bundle
+    plan = service.collection.plan
     return CollectionStatus(
         name=service.name,
         aliases=tuple(listing.aliases_of(service.name)),

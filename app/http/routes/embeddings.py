@@ -29,7 +29,8 @@ router = APIRouter(tags=["embeddings"])
 @router.post("/embeddings", responses=body_errors(404))
 async def embed(service: CollectionDep, body: EmbeddingsBody) -> EmbeddingsAnswer:
     """The index vectors of texts, or of images or meshes as data URIs."""
-    bundle, served = service.encoder.bundle, _model(service, body.model)
+    bundle = service.encoder.bundle
+    served = _model(service, body.model)
     length = served.dimensions if body.dimensions is None else body.dimensions
     if length != served.dimensions and length not in served.prefixes:
         lengths = " or ".join(map(str, (*served.prefixes, served.dimensions)))
@@ -37,7 +38,7 @@ async def embed(service: CollectionDep, body: EmbeddingsBody) -> EmbeddingsAnswe
     inputs = [body.input] if isinstance(body.input, str) else body.input
     check_many(len(inputs), "inputs", service.settings.max_batch)
     parts = [_part(body, one, service.settings.max_text) for one in inputs]
-    encoded = await asyncio.gather(*(service.queries.encode(part) for part in parts))
+    encoded = await asyncio.gather(*(service.encode(part) for part in parts))
     vectors = [one.vector for one in encoded]
     if vectors and length != served.dimensions:
         vectors = [*bundle.shorten(np.stack(vectors), length)]

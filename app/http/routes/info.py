@@ -58,7 +58,8 @@ def describe(service: CollectionService, folder: FolderStatus | None = None) -> 
 
 
 def _collection(service: CollectionService) -> CollectionSummary:
-    one, evidence = service.collection, service.evidence_model()
+    one = service.collection
+    evidence = service.evidence_model()
     sealed, rows = one.engines.sealed_rows()
     return CollectionSummary(
         items=one.count(),
@@ -106,7 +107,8 @@ def _by_name(weights: Weights) -> dict[str, float]:
 
 def _bundle(service: CollectionService) -> BundleSummary:
     evidence = service.evidence_model()
-    bundle, geometry = service.encoder.bundle, service.encoder.bundle.geometry
+    bundle = service.encoder.bundle
+    geometry = service.encoder.bundle.geometry
     return BundleSummary(
         name=bundle.name,
         about=bundle.about,

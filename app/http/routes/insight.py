@@ -26,7 +26,7 @@ async def traverse(service: CollectionDep, body: wire.TraverseBody) -> wire.Trav
     if isinstance(part, VectorQueryPart):
         sentence = "a vector has no feature to walk from; ask with what it was made of"
         raise ApiError(422, "no_feature", sentence)
-    encoded = await service.queries.encode(part)
+    encoded = await service.encode(part)
     walk = partial(insight.traverse_captions, service, encoded.feature)
     paths, owners = await service.run(lambda: walk(body.steps, body.widths, body.captions))
     encoder = service.encoder
@@ -48,7 +48,7 @@ async def traverse(service: CollectionDep, body: wire.TraverseBody) -> wire.Trav
 async def explain(service: CollectionDep, address: AddressDep, body: wire.ExplainBody) -> wire.ExplainAnswer:
     """Why an item matches a query: the score of each observation, and what in the best one made it."""
     part = read_part(body, "any", service.settings.max_text)
-    encoded = await service.queries.encode(part)
+    encoded = await service.encode(part)
     found = await service.run(partial(insight.explain_item, service, part, encoded.vector, body))
 
     def scored(pair: Scored) -> wire.ScoredObservation:

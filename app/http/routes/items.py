@@ -72,10 +72,10 @@ async def get_view(
     headers = cache_headers(_picture_key(item, "view", index), str(size), v)
     if request.headers.get("if-none-match") == headers["etag"]:
         return Response(status_code=304, headers=headers)
-    mesh, observer = await service.run(partial(service.stored_mesh, item)), service.observer
+    mesh = await service.run(partial(service.stored_mesh, item))
 
     def draw(lane: RenderLane) -> bytes:
-        drawn = observer.draw(mesh, lane, view=index, size=size)
+        drawn = service.observer.draw(mesh, lane, view=index, size=size)
         return encode_webp(Image.fromarray(drawn.views[0]))
 
     drawn = await service.workers.render.run(draw, mesh.size)

@@ -44,10 +44,11 @@ async def rerank(service: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
     check_many(len(body.candidates), "candidates", service.settings.max_batch)
     parts = read_parts(body, service.settings.max_text)
     named = [read_part(one, "item", service.settings.max_text) for one in body.candidates]
-    asked = await asyncio.gather(*(service.queries.encode(part) for part, _ in parts))
+    asked = await asyncio.gather(*(service.encode(part) for part, _ in parts))
     encoded = await asyncio.gather(*(_encode(service, part) for part in named))
     candidates = [as_candidate(part, one) for part, one in zip(named, encoded, strict=True)]
-    evidence, settings = service.evidence_model(), service.settings
+    evidence = service.evidence_model()
+    settings = service.settings
     check_words(parts, body.lexical or settings.lexical)
     query = make_query(parts, asked, SearchOptions(lexical=body.lexical), None, evidence, settings)
     version = service.collection.version
@@ -171,7 +172,7 @@ async def _labels(service: CollectionService, body: VocabularyBody, words: int |
 
 async def _encode(service: CollectionService, part: QueryPart) -> EncodedPart | None:
     """What is no item, as the encoder has it; an item is there already."""
-    return None if isinstance(part, ItemQueryPart) else await service.queries.encode(part)
+    return None if isinstance(part, ItemQueryPart) else await service.encode(part)
 
 
 def _shares(legs: Mapping[Leg, float]) -> tuple[EvidenceShare, ...]:

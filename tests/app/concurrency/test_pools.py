@@ -22,7 +22,7 @@ def test_a_pool_is_bounded_and_drops_what_nobody_waits_for() -> None:
         wait_for(door, "the door to open")
 
     async def whole() -> None:
-        pool = ThreadPool("test", threads=1, room=2)
+        pool = ThreadPool(threads=1, room=2)
         running = asyncio.create_task(pool.run(first))
         while not inside.is_set():
             await asyncio.sleep(0.001)

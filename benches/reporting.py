@@ -1,7 +1,8 @@
 """How benchmarks time calls and print Markdown tables."""
 
 import time
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
@@ -19,21 +20,22 @@ def head(*columns: str) -> str:
     return f"{row(*columns)}\n|{'---|' * len(columns)}"
 
 
-def time_calls(
-    call: Callable[[int], object],
-    count: int,
-    before: Callable[[int], None] | None = None,
-    clock: Callable[[], float] = time.perf_counter,
-) -> list[float]:
-    """Seconds of each of so many calls, with their number; `before` each of them is not counted."""
+def time_calls(call: Callable[[int], object], count: int) -> list[float]:
+    """Seconds of each of so many calls, with their number."""
     seconds = []
     for turn in range(count):
-        if before is not None:
-            before(turn)
-        start = clock()
+        start = time.perf_counter()
         call(turn)
-        seconds.append(clock() - start)
+        seconds.append(time.perf_counter() - start)
     return seconds
+
+
+def print_parts(parts: Mapping[str, Callable[[Namespace], Iterator[str]]], options: Namespace) -> None:
+    """The lines of each part that the options name, as they come."""
+    for name in options.parts:
+        print(f"\n## {name}\n")
+        for line in parts[name](options):
+            print(line, flush=True)
 
 
 def steady_seconds(call: Callable[[int], object]) -> float:

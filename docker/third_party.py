@@ -41,7 +41,8 @@ def _extras(file: str) -> frozenset[str]:
 
 def packages(extras: frozenset[str]) -> list[str]:
     """The names of all packages that these extras install."""
-    queue, extras_of = [("multifold", extras)], dict[str, frozenset[str]]()
+    queue = [("multifold", extras)]
+    extras_of = dict[str, frozenset[str]]()
     while queue:
         name, wanted = queue.pop()
         if name in extras_of and wanted <= extras_of[name]:

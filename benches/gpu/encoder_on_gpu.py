@@ -25,7 +25,8 @@ def measure(args: argparse.Namespace) -> Iterator[str]:
 def measure_bundle(folder: Path, provider: str) -> str:
     """A row of the table."""
     encoder = Encoder(bundles.load(folder), provider=provider)
-    rng, size = np.random.default_rng(0), encoder.bundle.image.size
+    rng = np.random.default_rng(0)
+    size = encoder.bundle.image.size
     pixels = rng.integers(0, 256, (BATCH, size, size, 3), dtype=np.uint8)
     tokens = encoder.tokenizer([SENTENCE] * BATCH).ids
     towers = (encoder.pixels, pixels), (encoder.tokens, tokens)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from benches.gpu import encoder_on_gpu, index_on_gpu
+from benches.reporting import print_parts
 from index.commands.options import add_bundle
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[str]]] = {
@@ -31,8 +32,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    for part in args.parts:
-        print(f"\n## {part}\n")
-        for line in PARTS[part](args):
-            print(line, flush=True)
+    print_parts(PARTS, args)
     return 0

@@ -44,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the table; 1 if anything was lost or came back."""
-    rng, tally = np.random.default_rng(args.seed), DurabilityTally()
+    rng = np.random.default_rng(args.seed)
+    tally = DurabilityTally()
     state: dict[str, Item] = {}
     number = 0
     with tempfile.TemporaryDirectory() as folder:

@@ -82,32 +82,10 @@ def encoded_vectors(folder: Path, space: Space, queries: int, seed: int = 0) -> 
     return VectorSet(np.concatenate(seen), asked[:PROBES], asked[PROBES:])
 
 
-def lorentz_vectors(
-    rows: int, dim: int, queries: int, curvature: float, radius: float, seed: int = 0
-) -> VectorSet:
-    """Points of the hyperboloid of a curvature, around a radius; queries have their signs already."""
-    rng = np.random.default_rng(seed + 1)
-    gallery, probes, asked = (
-        _lifted(part, curvature, radius * rng.uniform(0.5, 1.5, (len(part), 1)))
-        for part in _features(rows, dim - 1, queries, seed)
-    )
-    signs = np.array([1.0] * (dim - 1) + [-1.0], np.float32)
-    return VectorSet(gallery, probes * signs, asked * signs)
-
-
-def _lifted(
-    points: Float64[np.ndarray, "b n"], curvature: float, radii: Float64[np.ndarray, "b 1"]
-) -> Vectors:
-    """Directions become points at these distances from the root: sinh(√c·r)/√c in space, then time."""
-    root = np.sqrt(curvature)
-    space = points / np.linalg.norm(points, axis=1, keepdims=True) * np.sinh(root * radii) / root
-    time = np.sqrt(1 / curvature + (space**2).sum(axis=1, keepdims=True))
-    return np.asarray(np.concatenate([space, time], axis=1), np.float32)
-
-
 def _features(rows: int, dim: int, queries: int, seed: int) -> list[Float64[np.ndarray, "_ d"]]:
     rng = np.random.default_rng(seed)
-    centres, gap = rng.standard_normal((CLUSTERS, dim)), GAP * rng.standard_normal(dim)
+    centres = rng.standard_normal((CLUSTERS, dim))
+    gap = GAP * rng.standard_normal(dim)
     weights = rng.dirichlet(np.full(CLUSTERS, 0.5))
     shapes = ((rows, SPREAD, 0.0), (PROBES, BLUR, 1.0), (queries, BLUR, 1.0))
     return [

@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -122,7 +123,8 @@ class AskedQueries:
     """Queries among the rows that a filter allows, and what the right answers score."""
 
     def __init__(self, queries: Vectors, rows: Vectors, allowed: Ids | None) -> None:
-        self.queries, self._rows = queries, rows
+        self.queries = queries
+        self._rows = rows
         self._possible = 1.0 if allowed is None else min(LIMIT, len(allowed)) / LIMIT
         self._least: Float32[np.ndarray, "q 1"] = true_thresholds(rows, queries, LIMIT, allowed)
 
@@ -136,17 +138,20 @@ class AskedQueries:
         return self.queries[np.arange(turn * size, (turn + 1) * size) % len(self.queries)]
 
 
+@dataclass(frozen=True)
 class Race:
     """What a racer has to do."""
 
-    def __init__(
-        self, rows: Vectors, later: Vectors, numbers: Ids, probes: Vectors, queries: Vectors
-    ) -> None:
-        self.rows, self.later, self.numbers = rows, later, numbers
-        self.probes, self.queries = probes, queries
+    rows: Vectors
+    later: Vectors
+    numbers: Ids
+    probes: Vectors
+    queries: Vectors
 
     def fill(self, racer: Racer) -> str:
-        before, start, cpu = resident_bytes(os.getpid()), time.perf_counter(), time.process_time()
+        before = resident_bytes(os.getpid())
+        start = time.perf_counter()
+        cpu = time.process_time()
         for first in range(0, len(self.rows), PIECE):
             ids = np.arange(first, min(first + PIECE, len(self.rows)))
             racer.add(ids, self.rows[ids], self.numbers[ids])
@@ -168,7 +173,8 @@ class Race:
                 set_least_effort(racer, AskedQueries(self.probes, self.rows, allowed), recall, below)
             asked = AskedQueries(self.queries, self.rows, allowed)
             found, seconds, cpu = time_searches(racer, asked.queries, below)
-            share, times = f"{asked.recall(found):.3f}", _times(seconds, cpu)
+            share = f"{asked.recall(found):.3f}"
+            times = _times(seconds, cpu)
             batches = time_calls(partial(search_batch, racer, asked, below), BATCHES)
             yield row(racer.title, name, recall, share, *times, f"{TOGETHER / np.median(batches):,.0f}")
 
@@ -182,7 +188,8 @@ class Race:
         seconds: list[float] = []
         for turn, first in enumerate(range(0, len(ids), CHANGED)):
             some = ids[first : first + CHANGED]
-            start, cpu = time.perf_counter(), time.process_time()
+            start = time.perf_counter()
+            cpu = time.process_time()
             racer.replace(some, self.later[first : first + CHANGED], self.numbers[some])
             writing += time.perf_counter() - start
             writing_cpu += time.process_time() - cpu
@@ -224,8 +231,10 @@ def search_batch(racer: Racer, asked: AskedQueries, below: int | None, turn: int
 def time_searches(racer: Racer, queries: Vectors, below: int | None) -> tuple[Places, list[float], float]:
     """What is found for as many of the queries as there is time for, the seconds of each, and CPU seconds."""
     racer.search(queries[-1:], LIMIT, below)
-    found, seconds = list[Places](), list[float]()
-    end, cpu = time.perf_counter() + SECONDS, time.process_time()
+    found = list[Places]()
+    seconds = list[float]()
+    end = time.perf_counter() + SECONDS
+    cpu = time.process_time()
     for place in range(len(queries)):
         start = time.perf_counter()
         found.append(racer.search(queries[place : place + 1], LIMIT, below))

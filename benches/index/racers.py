@@ -35,7 +35,9 @@ class Racer:
 
     def __init__(self, folder: Path, probes: Vectors) -> None:
         """The probes are queries of the kind that will be asked."""
-        self.folder, self.probes, self.dim = folder, probes, probes.shape[1]
+        self.folder = folder
+        self.probes = probes
+        self.dim = probes.shape[1]
 
     def add(self, ids: Ids, rows: Vectors, numbers: Ids) -> None:
         """Add new rows."""
@@ -68,12 +70,15 @@ class Racer:
 class OurIndex(Racer):
     """The engine of a collection, tuned with the probes; a filter is the list of the ids that it allows."""
 
-    package, title, has_effort = "faiss", "ours, index", False
+    package = "faiss"
+    title = "ours, index"
+    has_effort = False
     memory: ClassVar[Memory] = "resident"
 
     def __init__(self, folder: Path, probes: Vectors) -> None:
         super().__init__(folder, probes)
-        self._numbers, self._allowed = np.empty(0, np.int64), dict[int, Ids]()
+        self._numbers = np.empty(0, np.int64)
+        self._allowed = dict[int, Ids]()
         self._engine = self._open(0.95)
 
     def add(self, ids: Ids, rows: Vectors, numbers: Ids) -> None:
@@ -98,7 +103,8 @@ class OurIndex(Racer):
         self._engine.settle()
 
     def set_recall(self, recall: float) -> None:
-        new, former = self._open(recall), self._engine
+        new = self._open(recall)
+        former = self._engine
         for ids, vectors in former.blocks():
             new.add(ids, vectors)
         new.settle()
@@ -126,7 +132,9 @@ class OurCodes(OurIndex):
 class OurCollection(Racer):
     """A collection on SQLite, which measures its recall without the probes. A hit is read with its item."""
 
-    package, title, has_effort = "sqlalchemy", "ours, collection", False
+    package = "sqlalchemy"
+    title = "ours, collection"
+    has_effort = False
 
     def __init__(self, folder: Path, probes: Vectors) -> None:
         super().__init__(folder, probes)
@@ -170,7 +178,9 @@ class BareFaiss(Racer):
 
     def __init__(self, folder: Path, probes: Vectors) -> None:
         super().__init__(folder, probes)
-        self._numbers, self._first, self._cells_searched = np.empty(0, np.int64), list[Vectors](), 1
+        self._numbers = np.empty(0, np.int64)
+        self._first = list[Vectors]()
+        self._cells_searched = 1
 
     def add(self, ids: Ids, rows: Vectors, numbers: Ids) -> None:  # noqa: ARG002
         self._numbers = np.concatenate([self._numbers, numbers])
@@ -208,7 +218,9 @@ class BareFaiss(Racer):
 
 
 class Usearch(Racer):
-    package, title, filters = "usearch", "usearch", False
+    package = "usearch"
+    title = "usearch"
+    filters = False
 
     def __init__(self, folder: Path, probes: Vectors) -> None:
         from usearch.index import Index
@@ -245,7 +257,8 @@ class Hnswlib(Racer):
         import hnswlib
 
         super().__init__(folder, probes)
-        self._index, self._numbers = hnswlib.Index(space="ip", dim=self.dim), np.empty(0, np.int64)
+        self._index = hnswlib.Index(space="ip", dim=self.dim)
+        self._numbers = np.empty(0, np.int64)
         self._index.init_index(max_elements=1024, ef_construction=BUILDING, M=LINKS)
         self._index.set_num_threads(1)
 
@@ -280,7 +293,9 @@ class Hnswlib(Racer):
 class ScalableVectorSearch(Racer):
     """Intel's svs: a Vamana graph, whose rows may change."""
 
-    package, title, filters = "svs", "scalable-vs", False
+    package = "svs"
+    title = "scalable-vs"
+    filters = False
 
     def __init__(self, folder: Path, probes: Vectors) -> None:
         super().__init__(folder, probes)

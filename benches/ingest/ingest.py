@@ -61,7 +61,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory(prefix="multifold-ingest-") as folder:
         home = Path(folder).resolve()
-        files, encoder = home / "files", open_drawing_encoder(args.bundle, 1)
+        files = home / "files"
+        encoder = open_drawing_encoder(args.bundle, 1)
         heap = generated_files.make_files(files, args.files, args.broken, args.seed)
         say(f"{heap.files} files: {len(heap.good)} items to read, {len(heap.broken)} files broken,", end=" ")
         say(f"{len(heap.foreign)} of a kind that is not read, {len(heap.others)} others")
@@ -101,7 +102,8 @@ def _check_report(heap: GeneratedFiles, outcome: IngestOutcome) -> None:
 
 
 def _check_resumed(heap: GeneratedFiles, resumed: IngestOutcome) -> None:
-    there, added = resumed.unchanged, len(resumed.added)
+    there = resumed.unchanged
+    added = len(resumed.added)
     require(0 < there == len(heap.good) - added, f"After a kill {there} were there and {added} were added.")
     say(f"killed, then resumed: {there} were there, {added} added")
 
@@ -148,7 +150,8 @@ def _print_stages(times: dict[str, StageTime], whole: IngestOutcome) -> None:
     for name, one in times.items():
         say(f"  {name:<7} alone: {one.clock:6.1f} s, {one.cpu:6.1f} s of processors")
     slowest = max(times, key=lambda name: times[name].clock)
-    alone, cpu = times[slowest].clock, sum(one.cpu for one in times.values())
+    alone = times[slowest].clock
+    cpu = sum(one.cpu for one in times.values())
     best = max(alone, cpu / cores())
     say(f"throughput against {slowest}, the slowest stage, alone on all cores: {alone / whole.seconds:.2f}")
     say(f"  against all stages sharing {cores()} cores, none idle: {best / whole.seconds:.2f} (goal: 0.80)")
@@ -162,7 +165,8 @@ def _search_during_ingest(home: Path, args: argparse.Namespace) -> None:
     settings = Settings(data=home / "clean", bundle=args.bundle)
     with run_service(settings) as service, Client(service.url) as client:
         idle = [_time_search(client) for _ in range(50)]
-        runs, outcomes = IngestRuns(home, args.bundle, args.workers), list[IngestOutcome]()
+        runs = IngestRuns(home, args.bundle, args.workers)
+        outcomes = list[IngestOutcome]()
         ingest = threading.Thread(target=lambda: outcomes.append(runs.report("clean", "more")))
         ingest.start()
         busy = []

@@ -51,13 +51,16 @@ class IngestOutcome:
     memory: list[MemoryMoment] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
 class IngestRuns:
-    def __init__(self, home: Path, bundle: Path, workers: int) -> None:
-        self._home, self._bundle, self._workers = home, bundle, workers
+    home: Path
+    bundle: Path
+    workers: int
 
     def report(self, name: str, what: str = "files") -> IngestOutcome:
-        report = self._home / "report.json"
-        started, before = time.monotonic(), _cpu()
+        report = self.home / "report.json"
+        started = time.monotonic()
+        before = _cpu()
         with self._start(name, what, "--report", str(report)) as running:
             memory = list(_memory_of(running, started))
         require(running.returncode == 0, f"The ingest ended with {running.returncode}.")
@@ -77,14 +80,14 @@ class IngestRuns:
 
     def killed(self, name: str, items: int) -> None:
         with self._start(name, "files") as running:
-            while running.poll() is None and _count(self._home / name) < items:
+            while running.poll() is None and _count(self.home / name) < items:
                 time.sleep(0.02)
             require(running.poll() is None, "The ingest that was to be killed had ended before.")
             os.killpg(running.pid, signal.SIGKILL)
 
     def _start(self, name: str, what: str, *more: str) -> subprocess.Popen[bytes]:
-        words = ["ingest", str(self._home / what), "--data", str(self._home / name), "--bundle"]
-        words += [str(self._bundle), "--workers", str(self._workers), *more]
+        words = ["ingest", str(self.home / what), "--data", str(self.home / name), "--bundle"]
+        words += [str(self.bundle), "--workers", str(self.workers), *more]
         return subprocess.Popen(  # noqa: S603 (ourselves)
             [*PROGRAM, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
         )

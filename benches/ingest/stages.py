@@ -82,7 +82,8 @@ def _prepare(pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> list[Prep
 
 @contextmanager
 def _timing(times: dict[str, StageTime], stage: str, scale: float = 1.0) -> Iterator[None]:
-    started, before = time.monotonic(), processor_time(process_tree(os.getpid()))
+    started = time.monotonic()
+    before = processor_time(process_tree(os.getpid()))
     yield
     clock, cpu = time.monotonic() - started, processor_time(process_tree(os.getpid())) - before
     times[stage] = StageTime(clock * scale, cpu * scale)

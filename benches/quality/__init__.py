@@ -1,1 +1,1 @@
-"""What a search finds, and how sure it is: `python -m benches.quality`."""
+"""What a search finds, and how sure it is: `multifold bench quality`."""

@@ -59,7 +59,8 @@ def run(args: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
     print(head(*NAMED, *FOUND, *TRUSTED), flush=True)
     with tempfile.TemporaryDirectory(prefix="multifold-quality-") as temporary:
-        folder, made = Path(temporary), Path(temporary) / "furniture"
+        folder = Path(temporary)
+        made = Path(temporary) / "furniture"
         size = ("--items", args.items, "--captions", max(CAPTIONS) + 1, "--seed", SEED)
         run_command("data", "furniture", made, *size, "--allow-twins")
         maker = WorldMaker(folder, made / "manifest.jsonl", args.data, args.queries, args.use)
@@ -124,7 +125,8 @@ def _measure(
     """What was found, if anything is meant, and how sure the first hits are."""
     right = np.array([one.rank == 1 for one in outcomes])
     confidence = np.array([one.confidence for one in outcomes])
-    sure, well = confidence >= SURE, np.array([one.well for one in outcomes])
+    sure = confidence >= SURE
+    well = np.array([one.well for one in outcomes])
     bins = np.array_split(np.argsort(confidence, kind="stable"), BINS)
     error = sum(abs((confidence - right)[one].sum()) for one in bins) / len(right)
     best = [max(leg[place] for leg in legs.values()) for place in (0, 1) if legs]

@@ -218,7 +218,8 @@ def _words(text: str) -> list[str]:
 
 def _three_words(text: str) -> str:
     """Three words of a text, which only the text decides."""
-    words, random = _words(text), np.random.default_rng(list(text.encode()))
+    words = _words(text)
+    random = np.random.default_rng(list(text.encode()))
     return " ".join(words[place] for place in random.permutation(len(words))[:3])
 
 

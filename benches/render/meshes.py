@@ -139,7 +139,8 @@ def _material(**looks: Any) -> PBRMaterial:  # noqa: ANN401 (whatever glTF has)
 
 def _picture(side: int, seed: int, *, dark: bool = False) -> Image.Image:
     """Coloured noise of all sizes, as a JPEG that remembers its format."""
-    random, light = np.random.default_rng(seed), np.zeros((side, side, 3))
+    random = np.random.default_rng(seed)
+    light = np.zeros((side, side, 3))
     for cells in (4, 16, 64, 256):
         coarse = Image.fromarray(random.integers(0, 256, (cells, cells, 3), np.uint8))
         light += np.asarray(coarse.resize((side, side), Image.Resampling.BICUBIC), float) / cells**0.3

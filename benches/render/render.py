@@ -67,7 +67,9 @@ def time_engine(
     name: str, meshes: Sequence[Path], rig: str, size: int, rounds: int
 ) -> list[tuple[float, float]]:
     """CPU-seconds to load and to draw each mesh, the best of some rounds."""
-    renderer, poses, clock = engine(name).open(), cameras.rig(rig), time.process_time
+    renderer = engine(name).open()
+    poses = cameras.rig(rig)
+    clock = time.process_time
     times = []
     for mesh in meshes:
         loads, draws = list[float](), list[float]()

@@ -41,9 +41,12 @@ def run_load(host: str, port: int, requests: Sequence[bytes], clients: int, seco
 
 
 async def _run(host: str, port: int, requests: Sequence[bytes], clients: int, seconds: float) -> LoadResult:
-    load, loop, todo = LoadResult(seconds), asyncio.get_running_loop(), cycle(requests)
+    load = LoadResult(seconds)
+    loop = asyncio.get_running_loop()
+    todo = cycle(requests)
     made = [await loop.create_connection(lambda: _Client(todo, load), host, port) for _ in range(clients)]
-    end, cpu = time.perf_counter() + seconds, time.process_time()
+    end = time.perf_counter() + seconds
+    cpu = time.process_time()
     for _, client in made:
         client.begin(end)
     await asyncio.gather(*(client.done for _, client in made))
@@ -53,7 +56,8 @@ async def _run(host: str, port: int, requests: Sequence[bytes], clients: int, se
 
 class _Client(asyncio.Protocol):
     def __init__(self, todo: Iterator[bytes], load: LoadResult) -> None:
-        self._todo, self._load = todo, load
+        self._todo = todo
+        self._load = load
         self._got = b""
         self.done = asyncio.get_running_loop().create_future()
 

@@ -111,8 +111,10 @@ class BareLibrary:
 
     def turn(self, queries: Sequence[BenchQuery], count: int, seconds: float) -> ServiceTurn:
         """Batches of so many, one after the other."""
-        times, done = [], 0
-        start, cpu = time.perf_counter(), time.process_time()
+        times = []
+        done = 0
+        start = time.perf_counter()
+        cpu = time.process_time()
         while (since := time.perf_counter()) < start + seconds:
             batch = [queries[(done + place) % len(queries)].content for place in range(count)]
             self.collection.search_many(list(map(self._query, batch, self._encode(batch))))
@@ -143,8 +145,10 @@ class ServedClients:
 
     def turn(self, queries: Sequence[BenchQuery], count: int, seconds: float) -> ServiceTurn:
         """So many clients, each sending the next request as soon as it is answered."""
-        cpu, requests = self.service.cpu(), [query.wire for query in queries]
-        host, port = "127.0.0.1", self.service.port
+        cpu = self.service.cpu()
+        requests = [query.wire for query in queries]
+        host = "127.0.0.1"
+        port = self.service.port
         result = self.clients.submit(load.run_load, host, port, requests, count, seconds).result()
         if result.refusals:
             raise MultifoldError(f"the service refused: {result.refusals[0].decode(errors='replace')}")

@@ -90,9 +90,11 @@ def measure_step(rows: int, block: int) -> tuple[float, float]:
     torch.set_num_threads(1)
     groups = torch.arange(rows) // 4
     query, gallery = (torch.randn(rows, 256, requires_grad=True) for _ in range(2))
-    compare, loss = geometry("clip", 256), build("hard")
+    compare = geometry("clip", 256)
+    loss = build("hard")
     pair = FeaturePair(query, gallery, compare.logits)
-    before, began = _peak(), time.process_time()
+    before = _peak()
+    began = time.process_time()
     if block:
         tiled_loss(loss, pair, groups, groups, block).backward()
     else:

@@ -92,7 +92,8 @@ def measure_device(recipe: Recipe, device: str, steps: int) -> str:
         if turn >= warm:
             making += made - begun
             both += time.perf_counter() - begun
-    items, seconds = recipe.train.items, both / steps
+    items = recipe.train.items
+    seconds = both / steps
     memory = f"{torch.cuda.max_memory_allocated() / 1e9:.1f} GB" if on_gpu else ""
     rate, share = f"{items / seconds:.1f}", f"{making / both:.0%}"
     return row(recipe.name, device, items, f"{seconds:.3f} s", rate, share, memory)
@@ -105,8 +106,10 @@ def noise_run(recipe: Recipe, device: str) -> TrainingRun:
 
 def noise_items(recipe: Recipe) -> TrainingItems:
     """Twice as many items as a step takes, with views of noise and captions of up to all words."""
-    rng, size = np.random.default_rng(0), towers.image_spec(recipe.image).size
-    count, captions = 2 * recipe.train.items, 5
+    rng = np.random.default_rng(0)
+    size = towers.image_spec(recipe.image).size
+    count = 2 * recipe.train.items
+    captions = 5
     words = SENTENCE.split()
     texts = [" ".join(rng.permutation(words)[: rng.integers(5, len(words))]) for _ in range(count * captions)]
     reader = prepare.reader(recipe, towers.tokenizer_for(recipe.text, [SENTENCE]))

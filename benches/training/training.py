@@ -13,6 +13,7 @@ the peak of a process of its own, less what it had before.
 import argparse
 from collections.abc import Callable, Iterator
 
+from benches.reporting import print_parts
 from multifold.errors import needs_extra
 
 with needs_extra("train"):
@@ -34,8 +35,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    for part in args.parts:
-        print(f"\n## {part}\n")
-        for line in PARTS[part](args):
-            print(line, flush=True)
+    print_parts(PARTS, args)
     return 0

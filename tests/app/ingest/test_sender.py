@@ -94,14 +94,6 @@ def test_files_below_a_services_roots_are_not_copied(root: Path, bundle: Path) -
         assert far.client.get(blue(far)).content == box("blue")
 
 
-def test_a_manifest_goes_through_the_service_once(shop: House, root: Path) -> None:
-    entry = {"id": "one", "mesh": "things/deep/blue.glb", "images": ["things/red box.png"], "texts": ["x"]}
-    lines = root.parent / "all.jsonl"
-    lines.write_text(json.dumps(entry) + "\n")
-    assert ingest(shop, lines)["added"] == ["one"]
-    assert ingest(shop, lines)["unchanged"] == 1
-
-
 def test_searches_are_answered_during_an_ingest(shop: House, tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()

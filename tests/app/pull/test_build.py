@@ -181,6 +181,16 @@ def framed(template: str, pad: str = "<|endoftext|>") -> Callable[[Path], None]:
     return lambda folder: published.tokenizer(folder, published.CLIP, template, pad)
 
 
+def seeing(axes: published.Axes, result: str = "image_embeds") -> Callable[[Path], None]:
+    graph = published.vision(axes, "pixel_values", result)
+    return lambda folder: published.save(graph, folder / "onnx/vision_model.onnx")
+
+
+def reading(axes: published.Axes, name: str = "input_ids") -> Callable[[Path], None]:
+    graph = published.clip_text(axes, name, "text_embeds")
+    return lambda folder: published.save(graph, folder / "onnx/text_model.onnx")
+
+
 def promising(path: Path) -> None:
     """A graph of one picture whose first axis is declared free."""
     made = published.vision([1, 3, SIZE, SIZE], "pixel_values", "image_embeds")
@@ -207,35 +217,19 @@ REFUSALS: dict[str, tuple[Callable[[Path], object], str]] = {
     "no end": (framed("<|startoftext|> $A"), "frames a text with"),
     "two ends": (framed("$A <|endoftext|> <|endoftext|>"), "frames a text with"),
     "no projection": (
-        lambda folder: published.save(
-            published.vision(["b", 3, SIZE, SIZE], "pixel_values", "pooler_output"),
-            folder / "onnx/vision_model.onnx",
-        ),
+        seeing(["b", 3, SIZE, SIZE], "pooler_output"),
         "the graph gives pooler_output, last_hidden_state, where we look for image_embeds",
     ),
-    "another square": (
-        lambda folder: published.save(
-            published.vision(["b", 3, SIZE + 8, SIZE + 8], "pixel_values", "image_embeds"),
-            folder / "onnx/vision_model.onnx",
-        ),
-        "takes .* pixels, its configuration says",
-    ),
+    "another square": (seeing(["b", 3, SIZE + 8, SIZE + 8]), "takes .* pixels, its configuration says"),
     "an input that we do not know": (
-        lambda folder: published.save(
-            published.clip_text(["b", "t"], "tokens_of_text", "text_embeds"), folder / "onnx/text_model.onnx"
-        ),
+        reading(["b", "t"], "tokens_of_text"),
         "the text graph asks for tokens_of_text",
     ),
     "batches that it promises and does not take": (
         lambda folder: promising(folder / "onnx/vision_model.onnx"),
         "cannot be asked in batches",
     ),
-    "batches of two": (
-        lambda folder: published.save(
-            published.clip_text([2, "t"], "input_ids", "text_embeds"), folder / "onnx/text_model.onnx"
-        ),
-        "takes batches of",
-    ),
+    "batches of two": (reading([2, "t"]), "takes batches of"),
 }
 
 

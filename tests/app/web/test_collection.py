@@ -94,20 +94,6 @@ def test_every_format_that_is_read_can_be_added_and_searched_with(page: Page) ->
     assert set(EXTENSIONS) <= set(str(page.find("#file").get_attribute("accept")).split(","))
 
 
-def test_a_folder_is_added_under_its_paths(empty: Page, own: House, tmp_path: Path) -> None:
-    folder = tmp_path / "things"
-    (folder / "inner").mkdir(parents=True)
-    (folder / "inner" / "a.png").write_bytes(png("green"))
-    (folder / "b.txt").write_text("a yellow ball")
-    (folder / ".hidden.png").write_bytes(b"x")
-    empty.open()
-    empty.open_collection()
-    empty.press("#add-folder", str(folder))
-    empty.wait(lambda: empty.find("#adding").text == "2 items added.")
-    assert own.client.get("/v1/items/things%2Finner%2Fa").status_code == 200
-    assert own.client.get("/v1/items/things%2Fb").json()["observations"][0]["text"] == "a yellow ball"
-
-
 def test_a_service_that_is_not_ready_is_told_and_waited_for(
     page: Page, monkeypatch: pytest.MonkeyPatch
 ) -> None:

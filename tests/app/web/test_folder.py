@@ -23,6 +23,7 @@ def things(tmp_path: Path) -> Path:
             png("green") + bytes([number])
         )
     (made / "crate.glb").write_bytes(box("red"))
+    (made / ".hidden.png").write_bytes(b"x")
     (made / "broken.glb").write_bytes(b"this is no mesh")
     (made / "poster.psd").write_bytes(b"8BPS")
     return made
@@ -71,6 +72,7 @@ def test_a_whole_folder_is_handed_over_paused_and_reported(
         at.click("#pause")
         at.wait(lambda: at.find("#adding").text == "41 items added, 2 refused.")
         assert own.service.collection.count() == 41
+        assert {"things/crate", "things/inner/photo 10"} <= set(own.service.collection.ids())
         assert not at.find("#pause").is_displayed()
         at.shot("folder-added")
         saved = tmp_path / "saved" / "not-added.txt"

@@ -80,12 +80,14 @@ def test_hidden_points_are_not_drawn() -> None:
     assert abs(hidden).sum() < 0.1 * seen.sum()
 
 
-@pytest.mark.parametrize("regions", [1, 601])
-def test_a_sample_has_as_many_regions_as_it_can(regions: int) -> None:
-    with pytest.raises(ExplanationError, match="2 to 600 regions"):
-        explain_surface(ball(), whole(), share_of_red, "ip", regions=regions)
-
-
-def test_points_in_one_place_have_no_parts() -> None:
-    with pytest.raises(ExplanationError, match="in one place"):
-        explain_surface(np.zeros((50, 9), np.float32), whole(), share_of_red, "ip")
+@pytest.mark.parametrize(
+    ("sample", "regions", "reason"),
+    [
+        (ball(), 1, "2 to 600 regions"),
+        (ball(), 601, "2 to 600 regions"),
+        (np.zeros((50, 9), np.float32), 30, "in one place"),
+    ],
+)
+def test_what_has_no_such_parts_is_refused(sample: PointRows, regions: int, reason: str) -> None:
+    with pytest.raises(ExplanationError, match=reason):
+        explain_surface(sample, whole(), share_of_red, "ip", regions=regions)

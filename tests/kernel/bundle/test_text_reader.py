@@ -122,6 +122,10 @@ def break_file(name: str, content: bytes) -> Callable[[Path], object]:
     return lambda folder: (folder / name).write_bytes(content)
 
 
+def put_tables(**tables: np.ndarray) -> Callable[[Path], object]:
+    return lambda folder: reading.write_published(folder / "model.safetensors", tables)
+
+
 def put_a_broken_graph(folder: Path) -> None:
     (folder / "model.safetensors").unlink()
     (folder / "model.onnx").write_bytes(b"no graph")
@@ -135,30 +139,17 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pickle": (break_file("model.safetensors", b"\x80\x04\x95" + b"\0" * 60), "no file of tables"),
     "a broken config": (break_file("config.json", b"[1]"), "config.json is damaged"),
     "no JSON config": (break_file("config.json", b"{"), "config.json is damaged"),
-    "few vectors": (
-        lambda folder: reading.write_published(
-            folder / "model.safetensors", {"embeddings": reading.table(rows=3)}
-        ),
-        "no vector for each of 12 tokens",
-    ),
+    "few vectors": (put_tables(embeddings=reading.table(rows=3)), "no vector for each of 12 tokens"),
     "few weights": (
-        lambda folder: reading.write_table_reader(folder, embeddings=reading.table(), weights=np.ones(3)),
+        put_tables(embeddings=reading.table(), weights=np.ones(3)),
         "no weight for each of 12 tokens",
     ),
     "a mapping to nowhere": (
-        lambda folder: reading.write_table_reader(
-            folder, embeddings=reading.table(rows=3), mapping=np.arange(len(reading.WORDS))
-        ),
+        put_tables(embeddings=reading.table(rows=3), mapping=np.arange(len(reading.WORDS))),
         "no vector for each",
     ),
-    "another table": (
-        lambda folder: reading.write_published(folder / "model.safetensors", {"weights": np.ones(12)}),
-        "no table `embeddings`",
-    ),
-    "a flat table": (
-        lambda folder: reading.write_published(folder / "model.safetensors", {"embeddings": np.ones(12)}),
-        "no table `embeddings`",
-    ),
+    "another table": (put_tables(weights=np.ones(12)), "no table `embeddings`"),
+    "a flat table": (put_tables(embeddings=np.ones(12)), "no table `embeddings`"),
     "a broken graph": (put_a_broken_graph, "model.onnx cannot be loaded"),
 }
 

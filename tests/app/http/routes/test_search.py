@@ -273,12 +273,20 @@ class TestBatches:
         refused(response, 422, "too_many", "256 searches")
 
 
-@pytest.fixture
-def store(tmp_path: Path, bundle: Path) -> Iterator[House]:
-    """A service with twelve items, whose captions lean to their colour by their number."""
-    with house(tmp_path / "store", bundle) as opened:
+@pytest.fixture(scope="module")
+def opened_store(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+    with house(tmp_path_factory.mktemp("store"), bundle) as opened:
         write(opened, *map(leaning, ITEMS))
         yield opened
+
+
+@pytest.fixture
+def store(opened_store: House) -> Iterator[House]:
+    """A service with twelve items, whose captions lean to their colour by their number."""
+    yield opened_store
+    if opened_store.service.collection.ids() != sorted(ITEMS):
+        opened_store.client.post("/v1/items/delete", json={"ids": opened_store.service.collection.ids()})
+        write(opened_store, *map(leaning, ITEMS))
 
 
 def leaning(name: str) -> dict[str, Any]:

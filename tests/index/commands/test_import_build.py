@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import trimesh
 
 from index import embedding_files
 from index.contracts import IndexPlan
@@ -22,14 +21,9 @@ from index.search.query import Query
 from index.store.store import Store
 from multifold.bundle.canary import open_encoder
 from multifold.files.feature_shards import FeatureRow, ShardWriter
-from multifold.manifest import ManifestEntry, write
 from multifold.types import Item
-from renderers.mesh.load import load_model
-from renderers.points import sample_points
 from tests import tiny
 from tests.index.commands.shell import DIM, VECTORS, Shell, embeddings, fifty
-from training.data.extraction.extract import ExtractionOrder, extract_features
-from training.data.extraction.parts import FeatureExtractor
 
 
 def items_of(shell: Shell, space: Any, *names: str) -> list[Item]:  # noqa: ANN401 (any encoder)
@@ -215,26 +209,6 @@ def pointed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bundles") / "points"
     tiny.build_with_points(folder)
     return folder
-
-
-def test_features_in_bulk_hold_points(shell: Shell, pointed: Path, tmp_path: Path) -> None:
-    trimesh.creation.icosphere(2).export(tmp_path / "ball.stl")
-    ball = ManifestEntry("ball", mesh=tmp_path / "ball.stl", texts=("a ball",))
-    write(tmp_path / "things.jsonl", [ball, ManifestEntry("word", texts=("a thing",))])
-    extractor = FeatureExtractor(pointed)
-    try:
-        order = ExtractionOrder(tmp_path / "things.jsonl", pointed, tmp_path / "out", 2)
-        assert extract_features(order, lambda parts: map(extractor, parts)).problems == {}
-    finally:
-        extractor.close()
-    assert shell("import", tmp_path / "out", "--bundle", pointed) == 0
-    encoder = open_encoder(pointed)
-    (item,) = items_of(shell, encoder, "ball")
-    assert [one.kind for one in item.observations].count("view") == 6
-    sample = sample_points(load_model(tmp_path / "ball.stl"), tiny.POINTS.points, tiny.POINTS.seed)
-    of = {one.kind: one.feature for one in item.observations}
-    assert set(of) == {"caption", "view", "points"}
-    np.testing.assert_allclose(of["points"], encoder.points([sample.rows()])[0], atol=1e-5)
 
 
 @pytest.mark.parametrize(

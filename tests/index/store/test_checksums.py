@@ -171,7 +171,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.mark.parametrize(("table", "column"), COLUMNS)
 def test_a_bit_that_flips_anywhere_is_told(written: bytes, tmp_path: Path, table: str, column: str) -> None:
-    for place in range(3):
+    for place in (1, 2):
         (tmp_path / "store.sqlite").write_bytes(written)
         with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
             of_them = f"SELECT rowid, {column} FROM {table} WHERE {column} IS NOT NULL"

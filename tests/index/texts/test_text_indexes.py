@@ -1,9 +1,8 @@
 """The text indexes of a collection follow its store, on every database, and are there when it is opened."""
 
-import time
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,26 +10,12 @@ from index.collection import Collection
 from index.contracts import CollectionLocation
 from index.maintenance.compact import compact_collection
 from index.texts import text_indexes
-from index.texts.text_indexes import TextIndexes
+from index.texts.contracts import ItemTexts
 from index.texts.words import WordIndex
 from multifold.types import Item
 from tests.index.spaces import SPACE
 from tests.index.things import caption, feature, query, view
-
-
-@pytest.fixture
-def reopen(tmp_path: Path, database: str | None) -> Iterator[Callable[[], Collection]]:
-    opened: list[Collection] = []
-
-    def again() -> Collection:
-        while opened:
-            opened.pop().close()
-        opened.append(Collection.open(tmp_path / "things", SPACE, database=database))
-        return opened[-1]
-
-    yield again
-    while opened:
-        opened.pop().close()
+from tests.waiting import wait_for
 
 
 def thing(name: str, text: str = "a red lamp", **payload: object) -> Item:
@@ -42,8 +27,7 @@ def found(collection: Collection, text: str) -> list[str]:
     return [hit.id for hit in hits]
 
 
-def test_they_follow_every_change(reopen: Callable[[], Collection]) -> None:
-    collection = reopen()
+def test_they_follow_every_change(collection: Collection, tmp_path: Path, database: str | None) -> None:
     collection.upsert([thing(f"t{n}") for n in range(5)])
     assert found(collection, "lamps") == [f"t{n}" for n in range(5)]
     collection.upsert([thing("t1", "a blue box", colour="teal")])
@@ -53,12 +37,15 @@ def test_they_follow_every_change(reopen: Callable[[], Collection]) -> None:
     assert found(collection, "lamp") == ["t3", "t4"]
     assert collection.texts.version == collection.version
     assert (collection.texts.words.count(), collection.texts.progress) == (3, None)
-    assert found(reopen(), "lamp") == ["t3", "t4"]
+    with Collection.open(tmp_path / "things", SPACE, database=database, read_only=True) as reader:
+        assert found(reader, "lamp") == ["t3", "t4"]
+        collection.delete(["t3"])
+        collection.upsert([thing("t7")])
+        assert found(reader, "lamp") == ["t4", "t7"]
 
 
-def test_the_order_is_the_same_however_it_came(reopen: Callable[[], Collection], tmp_path: Path) -> None:
+def test_the_order_is_the_same_however_it_came(collection: Collection, tmp_path: Path) -> None:
     texts = [f"a {c} {k} with {n} legs" for n in range(3) for c in ("red", "blue") for k in ("chair", "lamp")]
-    collection = reopen()
     collection.upsert([thing(f"t{n}", "an old text") for n in range(len(texts))])
     for n, text in enumerate(texts):
         collection.upsert([thing(f"t{n}", text)])
@@ -68,19 +55,19 @@ def test_the_order_is_the_same_however_it_came(reopen: Callable[[], Collection],
             assert found(collection, asked) == found(other, asked)
 
 
-def test_german_texts_have_german_stems(reopen: Callable[[], Collection]) -> None:
-    collection = reopen()
+def test_german_texts_have_german_stems(collection: Collection, tmp_path: Path, database: str | None) -> None:
     said = "der alte Stuhl steht auf dem Boden und ist nicht für den Garten"
     for n in range(6):
         collection.upsert([thing(f"t{n}", said)])
     assert collection.texts.words.languages == ("german",)
     collection.upsert([thing("viele", "zwei Häuser")])
     assert found(collection, "Haus") == ["viele"]
-    assert reopen().texts.words.languages == ("german",)
+    with Collection.open(tmp_path / "things", SPACE, database=database, read_only=True) as reader:
+        assert reader.texts.words.languages == ("german",)
 
 
 def test_texts_whose_stems_make_another_language_likelier_are_written(
-    reopen: Callable[[], Collection], monkeypatch: pytest.MonkeyPatch
+    collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Stems of either language make the texts look like those of the other."""
 
@@ -88,22 +75,9 @@ def test_texts_whose_stems_make_another_language_likelier_are_written(
         return ("german",) if words.languages == ("english",) else ("english",)
 
     monkeypatch.setattr(WordIndex, "spoken", spoken)
-    collection = reopen()
     for n in range(4):
         collection.upsert([thing(f"t{n}")])
     assert found(collection, "lamp") == [f"t{n}" for n in range(4)]
-
-
-def test_a_reader_follows_another_process(tmp_path: Path, database: str | None) -> None:
-    with (
-        Collection.open(tmp_path, SPACE, database=database) as writer,
-        Collection.open(tmp_path, SPACE, database=database, read_only=True) as reader,
-    ):
-        writer.upsert([thing("one"), thing("two", "a box")])
-        assert found(reader, "lamp") == ["one"]
-        writer.delete(["one"])
-        writer.upsert([thing("three")])
-        assert found(reader, "lamp") == ["three"]
 
 
 @pytest.fixture
@@ -115,21 +89,24 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def builds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Notes whenever indexes are built from the store."""
-    built: list[int] = []
-    build = TextIndexes._build
-
-    def noted(*args: Any) -> object:  # noqa: ANN401
-        built.append(1)
-        return build(*args)
-
-    monkeypatch.setattr(TextIndexes, "_build", noted)
-    return built
+MANY = 5  # items that only an index that is built from the store gets at once
 
 
-def test_what_was_saved_is_loaded_and_goes_on(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    built = builds(monkeypatch)
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Of how many items indexes were built from the store."""
+    seen: list[int] = []
+    add = WordIndex.add
+
+    def noted(index: WordIndex, items: Sequence[ItemTexts]) -> None:
+        seen.extend([len(items)] if len(items) > MANY else [])
+        add(index, items)
+
+    monkeypatch.setattr(WordIndex, "add", noted)
+    return seen
+
+
+def test_what_was_saved_is_loaded_and_goes_on(saved: Path, built: list[int]) -> None:
     for read_only in (True, False, False):
         with Collection.open(saved, SPACE, read_only=read_only) as collection:
             assert len(found(collection, "lamps")) == 9
@@ -144,7 +121,7 @@ def test_what_was_saved_is_loaded_and_goes_on(saved: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("damage", ["current", "array", "gone"])
-def test_a_damaged_save_is_built_again(saved: Path, monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+def test_a_damaged_save_is_built_again(saved: Path, built: list[int], damage: str) -> None:
     (folder,) = (one for one in (saved / "texts").iterdir() if one.is_dir())
     if damage == "current":
         (saved / "texts" / "current.json").write_text("{", "utf-8")
@@ -152,27 +129,25 @@ def test_a_damaged_save_is_built_again(saved: Path, monkeypatch: pytest.MonkeyPa
         (folder / "words" / "segment-texts.npy").write_bytes(b"\x93NUMPY")
     else:
         (folder / "words" / "contents.json").unlink()
-    built = builds(monkeypatch)
     with Collection.open(saved, SPACE) as collection:
         assert len(found(collection, "lamps")) == 9
-    assert len(built) == 1
+    assert built == [9]
 
 
 def test_a_save_of_other_rules_or_a_log_cut_short_is_built_again(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
+    saved: Path, built: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built = builds(monkeypatch)
     monkeypatch.setattr(text_indexes, "WORTH_SAVING", 1_000)
     with Collection.open(saved, SPACE) as collection:
         collection.upsert([thing("new"), thing("newer")])
     compact_collection(CollectionLocation(saved), kept=1)
     with Collection.open(saved, SPACE) as collection:
         assert len(found(collection, "lamps")) == 11
-    assert len(built) == 1
+    assert built == [11]
     monkeypatch.setattr(text_indexes, "RULES", 99)
     with Collection.open(saved, SPACE) as collection:
         assert len(found(collection, "lamps")) == 11
-    assert len(built) == 2
+    assert built == [11, 11]
 
 
 def test_a_large_collection_is_built_beside_its_searches(
@@ -181,22 +156,20 @@ def test_a_large_collection_is_built_beside_its_searches(
     with Collection.open(tmp_path, SPACE, database=database) as collection:
         collection.upsert([thing(f"t{n}") for n in range(30)])
     monkeypatch.setattr(text_indexes, "BACKGROUND", 10)
-    may_build: list[bool] = []
-    build = TextIndexes._build
+    may_build, add = threading.Event(), WordIndex.add
 
-    def slow(*args: Any) -> object:  # noqa: ANN401
-        while not may_build:
-            time.sleep(0.01)
-        return build(*args)
+    def slow(index: WordIndex, items: Sequence[ItemTexts]) -> None:
+        wait_for(may_build, "the test to let it go on")
+        add(index, items)
 
-    monkeypatch.setattr(TextIndexes, "_build", slow)
+    monkeypatch.setattr(WordIndex, "add", slow)
     with Collection.open(tmp_path, SPACE, database=database) as collection:
         assert collection.texts.progress is not None
         assert found(collection, "lamp") == []
         assert len(collection.search(query(feature(1), text="t17"))) == 10
         collection.upsert([thing("new", "a box")])
         assert found(collection, "box") == []
-        may_build.append(True)
+        may_build.set()
         collection.texts.settle()
         assert (found(collection, "box"), len(found(collection, "lamp"))) == (["new"], 30)
         assert collection.texts.progress is None

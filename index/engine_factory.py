@@ -50,7 +50,9 @@ class EngineFactory:
         memory: Memory = "auto",
     ) -> None:
         check_plan(plan, space)
-        self._space, self._plan, self._home = space, plan, home
+        self._space = space
+        self._plan = plan
+        self._home = home
         self._memory = memory if plan.memory == AUTO else plan.memory
         self._probes = probes or {}
         self._engines: dict[EngineKey, IndexEngine] = {}

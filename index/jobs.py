@@ -92,9 +92,10 @@ class JobList:
 
     def add(self, kind: str, collection: str, spec: Mapping[str, Any], total: int = 0) -> JobRecord:
         """Queue a job."""
-        name, progress = uuid4().hex, json.dumps(vars(JobProgress(total=total)))
+        name = uuid4().hex
         row = {"id": name, "kind": kind, "collection": collection, "spec": json.dumps(spec)}
         new = {"state": "queued", "created": time.time(), "heard": 0.0, "starts": 0, "stop": 0}
+        progress = json.dumps(vars(JobProgress(total=total)))
         with self._database.writing() as connection:
             connection.execute(sa.insert(jobs), {**row, **new, "progress": progress})
             _forget_old(connection)
@@ -136,7 +137,8 @@ class JobList:
                     job.progress.error(GIVEN_UP)
                 _end(connection, job.id, "cancelled" if job.stop else "failed", job.progress)
                 return None
-            heard, starts = time.time(), job.starts + 1
+            heard = time.time()
+            starts = job.starts + 1
             _change(connection, job.id, state="running", worker=worker, heard=heard, starts=starts)
             return _one(connection, job.id)
 

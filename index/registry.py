@@ -99,7 +99,9 @@ class CollectionRegistry:
     def __init__(
         self, data: Path, database: str | None = None, bucket: str | None = None, *, read_only: bool = False
     ) -> None:
-        self._data, self._url, self._bucket = data, database, bucket
+        self._data = data
+        self._url = database
+        self._bucket = bucket
         where = database or data / "store.sqlite"
         self.store: Database = database_at(where, read_only=read_only, fresh=not read_only)
         if not read_only:

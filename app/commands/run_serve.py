@@ -29,7 +29,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _print_settings(collections: Collections) -> None:
     for service in collections.services():
-        encoder, collection = service.encoder, service.collection
+        encoder = service.encoder
+        collection = service.collection
         bundle = encoder.bundle
         observations = collection.read(browse.count_observations)
         print(f"  encoder     {bundle.name}: {bundle.about}")

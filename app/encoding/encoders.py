@@ -61,7 +61,8 @@ class OpenEncoders:
 
     def at_hand(self, first: str = "") -> Iterator[tuple[Path, Bundle | BundleError]]:
         """Every bundle, or what is wrong with it: the folder called `first`, our own, those of the others."""
-        own, shared = self._settings.bundle, self._settings.bundles
+        own = self._settings.bundle
+        shared = self._settings.bundles
         others = sorted(shared.iterdir()) if shared and shared.is_dir() else []
         described = [one for one in others if (one / bundles.DESCRIPTION_FILE).is_file()]
         folders = [own, *(one for one in described if one.resolve() != own.resolve())]

@@ -111,7 +111,8 @@ def token_shares(encoder: Encoder, query: Vector, feature: Feature) -> list[floa
 
 def explain_points(service: CollectionService, query: Vector, item: Item) -> ExplainedSurface | None:
     """Which parts of an item's surface made the score of its points; none if its mesh is not kept here."""
-    encoder, observer = service.encoder, service.observer
+    encoder = service.encoder
+    observer = service.observer
     mesh = find_stored_mesh(service.collection.blobs, service.home, item)
     if mesh is None:
         return None

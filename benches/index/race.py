@@ -184,7 +184,7 @@ class Race:
             set_least_effort(racer, AskedQueries(self.probes, self.rows, None), RECALLS[-1], None)
         ids = np.random.default_rng(5).permutation(len(self.rows))[: len(self.later)]
         asked = AskedQueries(self.queries, self.rows, None)
-        writing, writing_cpu, searching_cpu = 0.0, 0.0, 0.0
+        writing = writing_cpu = searching_cpu = 0.0
         seconds: list[float] = []
         for turn, first in enumerate(range(0, len(ids), CHANGED)):
             some = ids[first : first + CHANGED]
@@ -200,7 +200,8 @@ class Race:
         after = AskedQueries(self.queries, self.rows, None)
         share = after.recall(time_searches(racer, after.queries, None)[0])
         racer.save()
-        rate, spent = f"{len(ids) / writing:,.0f}", f"{writing_cpu:.1f} s"
+        rate = f"{len(ids) / writing:,.0f}"
+        spent = f"{writing_cpu:.1f} s"
         return row(racer.title, rate, spent, *_times(seconds, searching_cpu), f"{share:.3f}", _on_disk(racer))
 
 

@@ -174,7 +174,8 @@ class OurCollection(Racer):
 class BareFaiss(Racer):
     """Cells of eight-bit numbers, as many as in ours, refined from the float32 rows by FAISS itself."""
 
-    package, title = "faiss", "bare FAISS"
+    package = "faiss"
+    title = "bare FAISS"
 
     def __init__(self, folder: Path, probes: Vectors) -> None:
         super().__init__(folder, probes)
@@ -251,7 +252,8 @@ class Usearch(Racer):
 class Hnswlib(Racer):
     """hnswlib; its M counts half the links of the lowest layer. A filter is a function of Python."""
 
-    package, title = "hnswlib", "hnswlib"
+    package = "hnswlib"
+    title = "hnswlib"
 
     def __init__(self, folder: Path, probes: Vectors) -> None:
         import hnswlib

@@ -40,7 +40,8 @@ class GeneratedFiles:
 
 def make_files(root: Path, files: int, broken: float, seed: int) -> GeneratedFiles:
     """That many files in folders; each item is a photo or a mesh, every third with captions."""
-    rng, heap = random.Random(seed), GeneratedFiles()  # noqa: S311 (no secret)
+    rng = random.Random(seed)  # noqa: S311 (no secret)
+    heap = GeneratedFiles()
     for number in range(FOLDERS):
         _make_odd(root / f"shelf{number}", number, heap)
     number = 0

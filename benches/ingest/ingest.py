@@ -72,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
         whole = runs.report("clean")
         _check_report(heap, whole)
         _compare_collections(home, encoder)
-        rate, busy = len(heap.good) / whole.seconds, whole.cpu / (whole.seconds * cores())
+        rate = len(heap.good) / whole.seconds
+        busy = whole.cpu / (whole.seconds * cores())
         used = f"{rate:.1f} items/s, {busy:.0%} of {cores()} cores"
         say(f"one clean run: {whole.seconds:.1f} s, {used}")
         _print_memory(heap, whole.memory, home, encoder)

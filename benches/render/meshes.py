@@ -41,7 +41,8 @@ def write_meshes(folder: Path, texture_side: int = 2048) -> dict[str, Path]:
 def _sphere(rings: int, material: PBRMaterial) -> trimesh.Trimesh:
     """A ball of 2·rings² faces with texture coordinates."""
     v, u = np.meshgrid(np.linspace(0, 1, rings + 1), np.linspace(0, 1, rings + 1), indexing="ij")
-    turn, width = 2 * np.pi * u, np.sin(np.pi * v)
+    turn = 2 * np.pi * u
+    width = np.sin(np.pi * v)
     points = np.stack([width * np.cos(turn), np.cos(np.pi * v), width * np.sin(turn)], axis=-1)
     corner = np.arange(rings)[:, None] * (rings + 1) + np.arange(rings)
     upper = np.stack([corner, corner + 1, corner + rings + 1], axis=-1)

@@ -48,7 +48,8 @@ def _item(number: int, features: Features, spread: Feature, count: int, rng: np.
 
 
 def text_queries(target: Target = "item") -> list[BenchQuery]:
-    colours, things = ("red", "blue", "oak", "black"), ("chair", "table", "sofa", "shelf")
+    colours = ("red", "blue", "oak", "black")
+    things = ("chair", "table", "sofa", "shelf")
     texts = [
         f"a {colours[n % 4]} {things[n // 4 % 4]} with {2 + n % 5} {colours[n // 16 % 4]} legs, number {n}"
         for n in range(QUERIES)

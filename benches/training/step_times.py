@@ -81,7 +81,7 @@ def measure_device(recipe: Recipe, device: str, steps: int) -> str:
     run = noise_run(recipe, device)
     if on_gpu:
         torch.cuda.reset_peak_memory_stats()
-    making, both = 0.0, 0.0
+    making = both = 0.0
     warm = WARM if on_gpu else 1
     for turn in range(warm + steps):
         begun = time.perf_counter()
@@ -95,7 +95,8 @@ def measure_device(recipe: Recipe, device: str, steps: int) -> str:
     items = recipe.train.items
     seconds = both / steps
     memory = f"{torch.cuda.max_memory_allocated() / 1e9:.1f} GB" if on_gpu else ""
-    rate, share = f"{items / seconds:.1f}", f"{making / both:.0%}"
+    rate = f"{items / seconds:.1f}"
+    share = f"{making / both:.0%}"
     return row(recipe.name, device, items, f"{seconds:.3f} s", rate, share, memory)
 
 

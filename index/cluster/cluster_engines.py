@@ -206,7 +206,8 @@ class ClusterEngineSet(EngineSet):
 
     def _reach(self, wanted: int) -> None:
         """Wait until the cluster is fed as far as wanted; feed it if no other process does."""
-        best, since = NEVER, time.monotonic()
+        best = NEVER
+        since = time.monotonic()
         while True:
             with self._store.alone("feed") as mine:
                 mark = mark_from_note(self._store.noted(FEED_MARK)) or FeedMark()

@@ -213,7 +213,8 @@ class MilvusEngine:
 
     def count(self) -> int:
         """How many rows there are, those that no longer count included."""
-        size, changes = self._size, self._changes
+        size = self._size
+        changes = self._changes
         if size is None:
             size = sum(int(row["count(*)"]) for row in self._rows("", ["count(*)"]))
             self._size = size if changes == self._changes else None
@@ -298,7 +299,8 @@ class MilvusEngine:
             length = 2 * max(some[3] for some in found)
             slack = [scoring.score_slack(self._metric, query, length) for query in queries]
             last = np.stack([some[0][:, -1] for some in found], axis=1)
-            short, lost = (full & (last >= (worst - slack)[:, None])).any(axis=1), False
+            short = (full & (last >= (worst - slack)[:, None])).any(axis=1)
+            lost = False
         else:
             seen = self._allowed(ids, allowed).sum(axis=1)
             findable = self.count() if allowed is None else min(len(allowed), self.count())
@@ -380,7 +382,8 @@ class MilvusEngine:
             yield self._block(self._rows(_among(ids[start : start + self._page]), ["row", "vector"]))
 
     def _pages(self, fields: list[str], size: int) -> Iterator[list[MilvusRow]]:
-        last, count = NO_ROW, size
+        last = NO_ROW
+        count = size
         while count == size:
             rows = self._rows(f"row > {last}", fields, limit=size)
             count = len(rows)

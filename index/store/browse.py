@@ -165,7 +165,8 @@ def count_facets(
 def number_spans(connection: Connection, keys: Sequence[str], where: Choice = None) -> dict[str, NumberSpan]:
     """The span of each key that has numbers."""
     check_facets(keys)
-    number, edition = facts.c.number, facts.c.edition
+    number = facts.c.number
+    edition = facts.c.edition
     several = func.count(edition.distinct())
     query = select(facts.c.key, func.min(number), func.max(number), several).group_by(facts.c.key)
     chosen = facts.c.key.in_(keys), facts.c.kind == "number", number.is_not(None), _among(where)

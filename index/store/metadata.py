@@ -203,7 +203,8 @@ class ChangesSince:
     def _spans(self) -> Iterator[list[int]]:
         """The editions of each batch, rising."""
         query = select(items.c.edition, items.c.size).where(items.c.edition > self._since)
-        editions, total = list[int](), 0
+        editions = list[int]()
+        total = 0
         for edition, size in self._connection.execute(query.order_by(items.c.edition)).all():
             editions.append(edition)
             total += size

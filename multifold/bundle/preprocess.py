@@ -160,7 +160,8 @@ def pixels(image: Image.Image, spec: ImageSpec) -> Pixels:
     resampling = Image.Resampling[spec.interpolation.upper()]
     if spec.resize == "squash":
         return np.array(flatten(image).resize((spec.size, spec.size), resampling))
-    image, side = _trim(flatten(image)), spec.size
+    image = _trim(flatten(image))
+    side = spec.size
     width, height = (side * length // min(image.size) for length in image.size)
     left, top = round((width - side) / 2), round((height - side) / 2)
     middle = image.resize((width, height), resampling).crop((left, top, left + side, top + side))

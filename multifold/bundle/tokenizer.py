@@ -80,7 +80,8 @@ class Tokenizer:
     def words(self, text: str) -> list[tuple[str, tuple[int, ...]]]:
         """The words of a cleaned text, each with its places among the ids; what was cut has none."""
         cleaned = clean(text, self.spec.cleaning)
-        first, room = self.spec.frame - 1, self.spec.context - self.spec.frame
+        first = self.spec.frame - 1
+        room = self.spec.context - self.spec.frame
         spans = [match.span() for match in re.finditer(r"\S+", cleaned)]
         held: list[list[int]] = [[] for _ in spans]
         encoding = self._tokenizer.encode(cleaned, add_special_tokens=False)

@@ -72,10 +72,10 @@ def _part(body: EmbeddingsBody, content: str, max_text: int) -> QueryPart:
 def _model(service: CollectionService, name: str | None) -> ServedModel:
     """The bundle that is loaded, if it is meant."""
     encoder = service.encoder
-    loaded, prefixes = encoder.bundle.name, encoder.bundle.prefixes
+    loaded = encoder.bundle.name
     if name not in (None, loaded):
         raise ApiError(404, "no_such_model", f"there is no model {name!r}; the one here is {loaded!r}")
-    return ServedModel(id=loaded, modalities=SIDES, dimensions=encoder.dim, prefixes=prefixes)
+    return ServedModel(id=loaded, modalities=SIDES, dimensions=encoder.dim, prefixes=encoder.bundle.prefixes)
 
 
 def _count_tokens(service: CollectionService, texts: Sequence[str]) -> int:

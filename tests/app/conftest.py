@@ -14,6 +14,7 @@ from renderers.lanes import Deadline
 from renderers.messages import MeshRequest
 from renderers.orders import PointOrder, RenderedMesh, SampledMesh, ViewOrder
 from renderers.processes import Worker
+from tests import tiny
 from tests.app.browser import Page, browsing
 from tests.app.house import BOXES, House, house
 
@@ -27,6 +28,23 @@ def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[Hou
         for colour in BOXES:
             assert opened.put(f"{colour}-box", colour).status_code == 200
         yield opened
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+    """A service of a file's own, empty at first."""
+    with house(tmp_path_factory.mktemp("own"), bundle) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of bundles: one that makes other vectors, and one that is damaged."""
+    folder = tmp_path_factory.mktemp("others")
+    tiny.build(folder / "second", seed=1, name="second")
+    tiny.build(folder / "broken", seed=2, name="broken")
+    (folder / "broken" / "image.onnx").write_bytes(b"")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,9 +1,7 @@
 """What a service does when its disk gives back something else than was written."""
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ import pytest
 from app.operations.probes import check_readiness, probe_collection
 from multifold.types import Item
 from tests.app.answers import refused
-from tests.app.house import House, house
+from tests.app.house import House
 
 RED = "red-box"
 FEATURES = "UPDATE observations SET feature = ? WHERE {}"
@@ -19,17 +17,11 @@ BLOBS = "UPDATE observations SET blob = ? WHERE {}"
 TWO = "row = (SELECT max(row) FROM observations) OR (kind = 'caption' AND ordinal = 0)"
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
-    with house(tmp_path_factory.mktemp("kept"), bundle) as opened:
-        yield opened
-
-
 @pytest.fixture
-def at(kept: House) -> House:
+def at(own: House) -> House:
     """A service with one item, that is whole."""
-    assert kept.put(RED, "red").status_code == 200
-    return kept
+    assert own.put(RED, "red").status_code == 200
+    return own
 
 
 def damage(at: House, statement: str, *values: object) -> None:

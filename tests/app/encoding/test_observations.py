@@ -1,7 +1,6 @@
 """What a renderer notes of a mesh, such as a lost texture, reaches everyone who should know."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,21 +13,15 @@ NOTE = "drawn without 'oak.mtl', which does not lie beside it"
 MESH = ("mesh", ("bare.obj", BARE, "model/obj"))
 
 
-@pytest.fixture
-def empty(tmp_path: Path, bundle: Path) -> Iterator[House]:
-    with house(tmp_path / "data", bundle) as opened:
-        yield opened
-
-
-def test_an_item_keeps_what_is_lost(empty: House) -> None:
+def test_an_item_keeps_what_is_lost(own: House) -> None:
     address, rest = "/v1/items/bare", {"texts": ["a triangle"]}
-    assert empty.client.put(address, files=[MESH], data=rest).json()["warnings"] == [NOTE]
-    assert empty.client.get(address).json()["notes"] == [NOTE]
-    assert empty.client.get(address).json()["files"]
-    empty.client.patch(address, json={"payload": {"a": 1}})
-    assert empty.client.get(address).json()["notes"] == [NOTE]
-    assert empty.client.put(address, files=[("texts", (None, "a triangle"))]).json()["warnings"] == []
-    assert empty.client.get(address).json()["notes"] == []
+    assert own.client.put(address, files=[MESH], data=rest).json()["warnings"] == [NOTE]
+    assert own.client.get(address).json()["notes"] == [NOTE]
+    assert own.client.get(address).json()["files"]
+    own.client.patch(address, json={"payload": {"a": 1}})
+    assert own.client.get(address).json()["notes"] == [NOTE]
+    assert own.client.put(address, files=[("texts", (None, "a triangle"))]).json()["warnings"] == []
+    assert own.client.get(address).json()["notes"] == []
 
 
 @pytest.mark.parametrize("served", [False, True], ids=["alone", "through a service"])

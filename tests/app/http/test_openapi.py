@@ -5,8 +5,6 @@ MULTIFOLD_DRAWS=fresh draws others each time, and 16 times as many; what that fi
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.openapi import openapi_document
-from tests.app.house import BOXES, House, house
+from tests.app.house import BOXES, House
 from tests.app.http.operations import NAMED, OF_A_COLLECTION, SCOPES
 from tests.conftest import FRESH
 
@@ -92,12 +90,11 @@ def test_keys_are_described() -> None:
 
 
 @pytest.fixture(scope="module")
-def victim(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+def victim(own: House) -> House:
     """A service with four boxes that may be ruined."""
-    with house(tmp_path_factory.mktemp("victim"), bundle) as opened:
-        for colour in BOXES:
-            assert opened.put(f"{colour}-box", colour).status_code == 200
-        yield opened
+    for colour in BOXES:
+        assert own.put(f"{colour}-box", colour).status_code == 200
+    return own
 
 
 def nearly(schema: dict[str, Any]) -> st.SearchStrategy[Any]:

@@ -9,7 +9,6 @@ import pytest
 from app.runtime import rebuild
 from multifold.cli import main
 from multifold.client import Client
-from tests import tiny
 from tests.app.answers import refused
 from tests.app.house import box, house, png
 from tests.app.ingest.conftest import Stored
@@ -26,13 +25,6 @@ def root(tmp_path: Path) -> Path:
     (root / "blue.obj").write_text(CUBE.format("blue"))
     (root / "blue.mtl").write_text("newmtl m\nKd 0 0 1\n")
     return root
-
-
-@pytest.fixture
-def others(tmp_path: Path) -> Path:
-    """A folder with another bundle."""
-    tiny.build(tmp_path / "others" / "second", seed=1, name="second")
-    return tmp_path / "others"
 
 
 def copies(root: Path) -> set[str]:

@@ -2,7 +2,6 @@
 
 import json
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,6 @@ from app.ingest.sender import diff_patch
 from multifold.cli import main
 from multifold.client import Client
 from tests.app.house import House, box, house, png
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
-    with house(tmp_path_factory.mktemp("busy") / "data", bundle) as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -28,8 +21,8 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "things"
 
 
-def ingest(shop: House, what: Path, *more: str) -> dict[str, object]:
-    settings = shop.service.settings
+def ingest(own: House, what: Path, *more: str) -> dict[str, object]:
+    settings = own.service.settings
     report = what.parent / "report.json"
     given = ["--data", str(settings.data), "--bundle", str(settings.bundle), "--workers", "1"]
     assert main(["ingest", str(what), *given, "--report", str(report), *more]) == 0
@@ -38,33 +31,33 @@ def ingest(shop: House, what: Path, *more: str) -> dict[str, object]:
 
 
 def test_a_folder_goes_through_the_service(
-    shop: House, root: Path, capsys: pytest.CaptureFixture[str]
+    own: House, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert ingest(shop, root)["added"] == ["deep/blue", "red box"]
-    assert f"through {shop.url}" in capsys.readouterr().out
-    assert shop.best(text="blue", target="shape") == "deep/blue"
-    assert ingest(shop, root)["unchanged"] == 2
+    assert ingest(own, root)["added"] == ["deep/blue", "red box"]
+    assert f"through {own.url}" in capsys.readouterr().out
+    assert own.best(text="blue", target="shape") == "deep/blue"
+    assert ingest(own, root)["unchanged"] == 2
     (root / "deep" / "blue.json").write_text('{"text": "a box", "meta": {"a": {"c": 2}}}')
     (root / "red box.png").rename(root / "deep" / "crate.png")
-    told = ingest(shop, root)
+    told = ingest(own, root)
     assert (told["changed"], told["moved"]) == (["deep/blue"], ["red box"])
-    with Client(shop.url) as client:
+    with Client(own.url) as client:
         blue = client.get("deep/blue")
         assert blue.payload["a"] == {"c": 2}
         assert [seen.text for seen in blue.observations if seen.kind == "caption"] == ["a box"]
         assert client.get("red box").payload["path"] == "deep/crate.png"
     (root / "deep" / "crate.png").unlink()
-    assert ingest(shop, root)["deleted"] == ["red box"]
+    assert ingest(own, root)["deleted"] == ["red box"]
 
 
-def test_what_the_service_cannot_take_is_told(shop: House, tmp_path: Path) -> None:
+def test_what_the_service_cannot_take_is_told(own: House, tmp_path: Path) -> None:
     folder = tmp_path / "odd"
     folder.mkdir()
     (folder / "broken.png").write_bytes(b"broken")
     (folder / "many.obj").write_bytes(b"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     (folder / "m.mtl").write_bytes(b"newmtl m\n")
     (folder / "good.png").write_bytes(png("green"))
-    told = ingest(shop, folder)
+    told = ingest(own, folder)
     assert told["added"] == ["good"]
     reasons = {one["name"]: one["reason"] for one in told["skipped"]}  # type: ignore[attr-defined]
     assert "not a picture we can read" in reasons["broken"]
@@ -94,21 +87,21 @@ def test_files_below_a_services_roots_are_not_copied(root: Path, bundle: Path) -
         assert far.client.get(blue(far)).content == box("blue")
 
 
-def test_searches_are_answered_during_an_ingest(shop: House, tmp_path: Path) -> None:
+def test_searches_are_answered_during_an_ingest(own: House, tmp_path: Path) -> None:
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(20):
         (folder / f"part{number}.png").write_bytes(png("green") + bytes([number]))
-    ingesting = threading.Thread(target=ingest, args=(shop, folder))
+    ingesting = threading.Thread(target=ingest, args=(own, folder))
     ingesting.start()
     seen = []
     while ingesting.is_alive():
-        answer = shop.search(text="green", target="image", limit=1)
+        answer = own.search(text="green", target="image", limit=1)
         assert answer.status_code == 200
         seen.append(answer.json()["version"])
     ingesting.join()
     assert seen == sorted(seen)
-    assert shop.search(text="part19", target="image", lexical="only").json()["hits"][0]["id"] == "part19"
+    assert own.search(text="part19", target="image", lexical="only").json()["hits"][0]["id"] == "part19"
 
 
 def test_a_patch_makes_one_object_another() -> None:

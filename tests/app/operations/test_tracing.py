@@ -1,16 +1,14 @@
 """Spans of requests, for whoever has set up a provider or a collector."""
 
 import sys
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from app.operations.tracing import ENDPOINT_VARIABLES, Tracing, open_tracing
 from tests.answering import answering
-from tests.app.house import House, box, house
+from tests.app.house import House, box
 
 memory = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter")
 sdk = pytest.importorskip("opentelemetry.sdk.trace")
@@ -18,18 +16,12 @@ export = pytest.importorskip("opentelemetry.sdk.trace.export")
 TRACE, PARENT = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
-    with house(tmp_path_factory.mktemp("traced"), bundle) as opened:
-        yield opened
-
-
 @pytest.fixture
-def kept(shop: House) -> Any:  # noqa: ANN401 (of an optional library)
-    """The spans of the shop's requests."""
+def kept(own: House) -> Any:  # noqa: ANN401 (of an optional library)
+    """The spans of the own's requests."""
     provider, exporter = sdk.TracerProvider(), memory.InMemorySpanExporter()
     provider.add_span_processor(export.SimpleSpanProcessor(exporter))
-    app: Any = shop.server.config.app
+    app: Any = own.server.config.app
     app.state.collections.workers.telemetry.tracing = Tracing(provider)
     return exporter
 
@@ -40,13 +32,13 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_a_search_is_a_span_with_its_steps(shop: House, kept: Any) -> None:  # noqa: ANN401
-    shop.put("red", "red")
-    shop.settle()
+def test_a_search_is_a_span_with_its_steps(own: House, kept: Any) -> None:  # noqa: ANN401
+    own.put("red", "red")
+    own.settle()
     kept.clear()
     headers = {"traceparent": f"00-{TRACE}-{PARENT}-01", "x-request-id": "mine"}
-    assert shop.client.post("/v1/search", json={"text": "red"}, headers=headers).status_code == 200
-    shop.settle()
+    assert own.client.post("/v1/search", json={"text": "red"}, headers=headers).status_code == 200
+    own.settle()
     encode, search, request = kept.get_finished_spans()
     assert [one.name for one in (encode, search, request)] == ["encode", "search", "POST /v1/search"]
     assert encode.parent.span_id == search.parent.span_id == request.context.span_id
@@ -56,17 +48,17 @@ def test_a_search_is_a_span_with_its_steps(shop: House, kept: Any) -> None:  # n
     assert request.attributes["multifold.request_id"] == "mine"
 
 
-def test_a_write_has_a_span_for_drawing_and_encoding(shop: House, kept: Any) -> None:  # noqa: ANN401
+def test_a_write_has_a_span_for_drawing_and_encoding(own: House, kept: Any) -> None:  # noqa: ANN401
     files = [("mesh", ("box.glb", box("red"), "model/gltf-binary"))]
-    assert shop.client.put("/v1/items/a", files=files).status_code == 200
-    shop.settle()
+    assert own.client.put("/v1/items/a", files=files).status_code == 200
+    own.settle()
     names = [one.name for one in kept.get_finished_spans()]
     assert names == ["draw", "make", "PUT /v1/items/{item_id:path}"]
 
 
-def test_a_refusal_is_no_error_of_the_span(shop: House, kept: Any) -> None:  # noqa: ANN401
-    assert shop.client.post("/v1/search", json={}).status_code == 422
-    shop.settle()
+def test_a_refusal_is_no_error_of_the_span(own: House, kept: Any) -> None:  # noqa: ANN401
+    assert own.client.post("/v1/search", json={}).status_code == 422
+    own.settle()
     (span,) = kept.get_finished_spans()
     assert span.attributes["http.response.status_code"] == 422
     assert span.status.is_ok or span.status.is_unset

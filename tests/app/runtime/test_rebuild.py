@@ -27,16 +27,6 @@ from tests.waiting import wait_for
 PAIRS = {"text/shape/mean": CalibrationCurve(20.0, -18.0, 4, 100, tuple(map(float, range(len(SHARES)))))}
 
 
-@pytest.fixture(scope="module")
-def others(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of bundles: one that makes other vectors, and one that is damaged."""
-    folder = tmp_path_factory.mktemp("others")
-    tiny.build(folder / "second", seed=1, name="second")
-    tiny.build(folder / "broken", seed=2, name="broken")
-    (folder / "broken" / "image.onnx").write_bytes(b"")
-    return folder
-
-
 on_both_stores = pytest.mark.parametrize("mall", ["sqlite", "postgres"], indirect=True)
 
 

@@ -1,8 +1,6 @@
 """The same thing in several files is one hit, if that is asked for."""
 
 import io
-from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +9,7 @@ from PIL import Image
 
 from app.search.duplicates import comparison_thumbnail, shows_same
 from multifold.client import Client
-from tests.app.house import House, box, house, png
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
-    with house(tmp_path_factory.mktemp("twice"), bundle) as opened:
-        yield opened
+from tests.app.house import House, box, png
 
 
 def scene(seed: int) -> Image.Image:
@@ -47,7 +39,7 @@ def test_another_size_and_quality_is_the_same(seed: int) -> None:
     )
 
 
-def test_the_same_picture_is_one_hit_with_several_files(shop: House) -> None:
+def test_the_same_picture_is_one_hit_with_several_files(own: House) -> None:
     picture = scene(1)
     files = {
         "a.png": saved(picture, "PNG"),
@@ -56,7 +48,7 @@ def test_the_same_picture_is_one_hit_with_several_files(shop: House) -> None:
         "other.png": saved(scene(2), "PNG"),
         "red.png": png("red"),
     }
-    with Client(shop.url) as client:
+    with Client(own.url) as client:
         for name, data in files.items():
             client.upsert(name, images=[data], payload={"path": name})
         shown = client.search(image=files["a.png"], target="image", limit=10).hits
@@ -74,9 +66,9 @@ def test_the_same_picture_is_one_hit_with_several_files(shop: House) -> None:
         assert [hit.id for hit in second] == [folded[1].id]
 
 
-def test_a_mesh_in_another_scale_is_the_same(shop: House) -> None:
+def test_a_mesh_in_another_scale_is_the_same(own: House) -> None:
     mesh = trimesh.creation.box(extents=(1.0, 0.8, 0.6))
-    with Client(shop.url) as client:
+    with Client(own.url) as client:
         client.upsert("one", mesh=bytes(mesh.export(file_type="glb")))
         larger = mesh.copy().apply_scale(7)
         client.upsert("two", mesh=bytes(larger.export(file_type="glb")))

@@ -1,7 +1,6 @@
 """The collection in a browser: adding and deleting; and what the page says while the service is not ready."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from selenium.webdriver import Keys
@@ -12,7 +11,7 @@ from multifold.files.folder import HEIF_SUFFIXES, PICTURE_SUFFIXES
 from renderers.mesh.formats.mesh_file import EXTENSIONS
 from tests.app import browser
 from tests.app.browser import Page
-from tests.app.house import House, box, house, png
+from tests.app.house import House, box, png
 
 pytestmark = browser.marks
 DRAFT = """const [names, done] = arguments;
@@ -20,13 +19,6 @@ import('/web/gather.js').then(({ drafts }) => {
   const { items, refused } = drafts(names.map((path) => ({ path, file: new File(['x'], path) })));
   done([items.filter(({ mesh }) => mesh.length).length, items.length, refused.length]);
 });"""
-
-
-@pytest.fixture(scope="module")
-def own(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
-    """A service that is empty."""
-    with house(tmp_path_factory.mktemp("own"), bundle) as opened:
-        yield opened
 
 
 @pytest.fixture

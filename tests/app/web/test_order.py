@@ -1,15 +1,13 @@
 """In a browser: sorted, narrowed by numbers, folded, judged; and titles that people can read."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from selenium.webdriver import Keys
 
 from tests.app import browser
 from tests.app.browser import Page
-from tests.app.house import House, box, house
+from tests.app.house import House, box
 
 pytestmark = browser.marks
 PRICES = {colour: 10 * (1 + n) + n / 4 for n, colour in enumerate(["blue", "red", "green", "yellow"])}
@@ -17,21 +15,20 @@ NAMES = {"red": "Zebra", "green": "Apple"}
 
 
 @pytest.fixture(scope="module")
-def priced(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+def priced(own: House) -> House:
     """A service of boxes with prices, one of them twice; and many captions, each with a number."""
-    with house(tmp_path_factory.mktemp("priced"), bundle) as opened:
-        for colour, price in PRICES.items():
-            payload = {"price": price, "sizes": {"legs": 4 if price > 30 else 3}}
-            payload |= {"name": NAMES[colour]} if colour in NAMES else {}
-            for name in (f"old/{colour}_box",) if colour != "red" else ("old/red_box", "copy/red_box"):
-                files = {"mesh": ("box.glb", box(colour), "model/gltf-binary")}
-                texts = [] if colour == "yellow" else [f"a {colour} box", "a thing"]
-                data = {"texts": texts, "payload": json.dumps(payload)}
-                path = f"/v1/items/{name.replace('/', '%2F')}"
-                assert opened.client.put(path, data=data, files=files).status_code == 200
-        rows = [{"id": f"n{n:02}", "texts": ["a purple word"], "payload": {"weight": n}} for n in range(60)]
-        assert opened.client.post("/v1/items", json={"items": rows}).json()["refused"] == 0
-        yield opened
+    for colour, price in PRICES.items():
+        payload = {"price": price, "sizes": {"legs": 4 if price > 30 else 3}}
+        payload |= {"name": NAMES[colour]} if colour in NAMES else {}
+        for name in (f"old/{colour}_box",) if colour != "red" else ("old/red_box", "copy/red_box"):
+            files = {"mesh": ("box.glb", box(colour), "model/gltf-binary")}
+            texts = [] if colour == "yellow" else [f"a {colour} box", "a thing"]
+            data = {"texts": texts, "payload": json.dumps(payload)}
+            path = f"/v1/items/{name.replace('/', '%2F')}"
+            assert own.client.put(path, data=data, files=files).status_code == 200
+    rows = [{"id": f"n{n:02}", "texts": ["a purple word"], "payload": {"weight": n}} for n in range(60)]
+    assert own.client.post("/v1/items", json={"items": rows}).json()["refused"] == 0
+    return own
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import io
 import json
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,15 +18,14 @@ ADMIN = "admin-key-0123456789"
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+def store(own: House) -> House:
     """A service of boxes of two kinds."""
-    with house(tmp_path_factory.mktemp("store"), bundle) as opened:
-        for colour, kind in KINDS.items():
-            payload = {"name": f"{colour} box", "kind": kind, "mainColour": colour, "tags": ["old"]}
-            files = {"mesh": ("box.glb", box(colour))}
-            data = {"payload": json.dumps(payload), "texts": [f"a {colour} box"]}
-            assert opened.client.put(f"/v1/items/{colour}", files=files, data=data).status_code == 200
-        yield opened
+    for colour, kind in KINDS.items():
+        payload = {"name": f"{colour} box", "kind": kind, "mainColour": colour, "tags": ["old"]}
+        files = {"mesh": ("box.glb", box(colour))}
+        data = {"payload": json.dumps(payload), "texts": [f"a {colour} box"]}
+        assert own.client.put(f"/v1/items/{colour}", files=files, data=data).status_code == 200
+    return own
 
 
 @pytest.fixture

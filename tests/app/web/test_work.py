@@ -1,6 +1,6 @@
 """In a browser: long work and its end, snapshots, and what the page says where a key is wanted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,11 +15,10 @@ WRITE, ADMIN = "write-key-0123456789", "admin-key-0123456789"
 
 
 @pytest.fixture(scope="module")
-def works(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+def works(own: House) -> House:
     """A service with one item."""
-    with house(tmp_path_factory.mktemp("works"), bundle) as opened:
-        opened.put("red-box", "red")
-        yield opened
+    own.put("red-box", "red")
+    return own
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from multifold.bundle.canary import open_encoder
 from multifold.cli import main
 from multifold.client import Client, ServiceError
 from multifold.wire.administration import IndexBody
-from tests import tiny
 from tests.app.answers import refused
 from tests.app.house import House, house, png
 from tests.index.servers import Server
@@ -26,17 +25,9 @@ UNBUILDABLE = (
 
 
 @pytest.fixture(scope="module")
-def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of bundles, with one that makes other vectors."""
-    folder = tmp_path_factory.mktemp("others")
-    tiny.build(folder / "second", seed=1, name="second")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def mall(tmp_path_factory: pytest.TempPathFactory, bundle: Path, other: Path) -> Iterator[House]:
+def mall(tmp_path_factory: pytest.TempPathFactory, bundle: Path, others: Path) -> Iterator[House]:
     """A service for many collections; each test makes those that it needs."""
-    with house(tmp_path_factory.mktemp("mall"), bundle, bundles=other) as opened:
+    with house(tmp_path_factory.mktemp("mall"), bundle, bundles=others) as opened:
         opened.put("red-box", "red")
         yield opened
 
@@ -188,14 +179,14 @@ def test_the_main_collection_stays(mall: House) -> None:
     refused(mall.client.get("/v1/collections/main/collections"), 404, "not_found")
 
 
-def test_collections_are_there_after_a_restart(tmp_path: Path, bundle: Path, other: Path) -> None:
-    with house(tmp_path, bundle, bundles=other) as shop, Client(shop.url) as client:
+def test_collections_are_there_after_a_restart(tmp_path: Path, bundle: Path, others: Path) -> None:
+    with house(tmp_path, bundle, bundles=others) as shop, Client(shop.url) as client:
         shop.put("a", "red")
         client.create_collection("mine", recall=0.5, index="exact")
         client.create_collection("others", bundle="second")
         client.collection("others").upsert("b", texts=["a blue box"])
         client.set_alias("default", "others")
-    with house(tmp_path, bundle, bundles=other) as shop, Client(shop.url) as client:
+    with house(tmp_path, bundle, bundles=others) as shop, Client(shop.url) as client:
         assert client.get("b").id == "b"
         assert client.collection("main").get("a").id == "a"
         told = shop.client.get("/v1/collections/mine").json()

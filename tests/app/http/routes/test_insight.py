@@ -101,12 +101,6 @@ def test_each_pair_of_tokens_has_its_share_and_its_maps(tmp_path: Path) -> None:
             assert why.explained.tokens == pytest.approx(whole["tokens"])
 
 
-def test_scores_alone_are_cheap(shop: House) -> None:
-    found = ask(shop, "explain", id="blue-box", item="red-box", maps=False)
-    assert found["explained"]["heat_map"] is found["query"]["heat_map"] is None
-    assert found["observations"]
-
-
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,23 +9,21 @@ import pytest
 
 from index.search import labels as scoring
 from index.search.labels import COLUMNS, NONE, PICTURE, judge_labels
-from multifold.client import Client, MixPart, Search, ServiceError
+from multifold.client import Client, MixPart, Search
 from multifold.wire.labels import TagProposalAnswer
 from multifold.wire.search import SearchAnswer
-from tests.app.house import BOXES, House, house, png
+from tests.app.house import BOXES, House, png
 
-READ_KEY, WRITE_KEY = "r" * 16, "w" * 16
 SHADES = ("red", "green", "blue", "yellow")
 
 
 @pytest.fixture(scope="module")
-def shelf(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
+def shelf(own: House) -> House:
     """Twelve boxes of four colours."""
-    with house(tmp_path_factory.mktemp("shelf"), bundle) as opened:
-        for colour in BOXES:
-            for number in range(3):
-                assert opened.put(f"{colour}-{number}", colour).status_code == 200
-        yield opened
+    for colour in BOXES:
+        for number in range(3):
+            assert own.put(f"{colour}-{number}", colour).status_code == 200
+    return own
 
 
 @pytest.fixture
@@ -195,20 +192,6 @@ def test_words_of_the_captions_are_a_vocabulary_and_pages_go_on(client: Client) 
             break
     assert sorted(seen) == sorted(f"{colour}-{n}" for colour in SHADES for n in range(3))
     assert {"green", "blue", "yellow"} == set(seen["red-0"])  # "red", "box" and "thing" it says already
-
-
-def test_who_may_read_may_ask_but_not_tag(tmp_path: Path, bundle: Path) -> None:
-    with house(tmp_path, bundle, keys=f"read:{READ_KEY},write:{WRITE_KEY}") as opened:
-        with Client(opened.url, api_key=READ_KEY) as reader:
-            reader.classify(MixPart(text="a red box"), ["red", "blue"])
-            reader.rerank(Search(text="red"), [MixPart(text="a red box")])
-            reader.propose_tags(["red"])
-            with pytest.raises(ServiceError, match="this needs write"):
-                reader.accept_tags({"x": ["red"]})
-            with pytest.raises(ServiceError, match="this needs write"):
-                reader.remove_tags()
-        with Client(opened.url, api_key=WRITE_KEY) as writer:
-            assert writer.remove_tags().changed == 0
 
 
 def table(*scores: tuple[float, float]) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Searches in JSON and by form, several at once, pages of them, items that are alike, and facets."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.app.answers import refused, uri, write
-from tests.app.house import BOXES, House, box, house, png
+from tests.app.house import BOXES, House, box, png
 
 HIT = {"id", "score", "confidence", "modality", "matched", "payload"}
 HIT |= {"sides", "words", "evidence", "duplicates"}
@@ -274,10 +273,9 @@ class TestBatches:
 
 
 @pytest.fixture(scope="module")
-def opened_store(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
-    with house(tmp_path_factory.mktemp("store"), bundle) as opened:
-        write(opened, *map(leaning, ITEMS))
-        yield opened
+def opened_store(own: House) -> House:
+    write(own, *map(leaning, ITEMS))
+    return own
 
 
 @pytest.fixture

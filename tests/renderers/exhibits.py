@@ -4,12 +4,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
-import DracoPy
 import numpy as np
 from jaxtyping import Int64
 
 from tests.renderers import exhibit_files, made, shapes
-from tests.renderers.glb import Glb, unlit
+from tests.renderers.glb import Glb, textured, unlit
 from tests.renderers.shapes import Surface, arrow, ball, bumps, checks, grid, pane, picture
 
 Make: TypeAlias = Callable[[Path], Path]  # a folder -> the file made in it
@@ -124,9 +123,8 @@ def moved_textures(folder: Path) -> Path:
     moves: tuple[dict[str, object], ...] = ({}, {"offset": [0.5, 0.0]}, {"rotation": 0.6}, {"scale": [2, 2]})
     texture = glb.texture(arrow())
     for number, move in enumerate(moves):
-        moved = {"index": texture, "extensions": {"KHR_texture_transform": move}}
-        place = [2.1 * (number % 2), -2.1 * (number // 2), 0]
-        put(glb, pane(), unlit(glb, pbr={"baseColorTexture": moved}), translation=place)
+        moved = textured(glb, texture, extensions={"KHR_texture_transform": move})
+        put(glb, pane(), moved, translation=[2.1 * (number % 2), -2.1 * (number // 2), 0])
     return glb.save(folder, "moved.glb")
 
 
@@ -142,7 +140,7 @@ def wraps(folder: Path) -> Path:
         {"magFilter": 9728},
     )
     for number, sampler in enumerate(samplers):
-        material = unlit(glb, pbr={"baseColorTexture": {"index": glb.texture(small, **sampler)}})
+        material = textured(glb, glb.texture(small, **sampler))
         place = [2.1 * (number % 2), -2.1 * (number // 2), 0]
         put(glb, shape if number == 3 else wide, material, translation=place)
     return glb.save(folder, "wraps.glb")
@@ -178,14 +176,7 @@ def quantised(folder: Path) -> Path:
 def draco(folder: Path) -> Path:
     """KHR_draco_mesh_compression."""
     glb, shape = Glb(), shapes.ring()
-    data = DracoPy.encode(shape.places, shape.faces.astype(np.uint32), quantization_bits=14)
-    glb.tree["extensionsRequired"] = ["KHR_draco_mesh_compression"]
-    corners = glb.add("accessors", count=shape.faces.size, type="SCALAR", componentType=5125)
-    places = glb.add("accessors", count=len(shape.places), type="VEC3", componentType=5126)
-    packed = {"bufferView": glb.view(data), "attributes": {"POSITION": 0}}
-    extensions = {"KHR_draco_mesh_compression": packed}
-    material = glb.material((0.6, 0.3, 0.6, 1))
-    glb.place(glb.mesh({"POSITION": places}, indices=corners, material=material, extensions=extensions))
+    glb.draco_surface(shape.places, shape.faces.ravel(), glb.material((0.6, 0.3, 0.6, 1)))
     return glb.save(folder, "draco.glb")
 
 
@@ -199,7 +190,7 @@ def scene(folder: Path) -> Path:
     placed = {"TRANSLATION": glb.accessor(spiral), "SCALE": glb.accessor(sizes)}
     glb.tree["extensionsUsed"] = ["EXT_mesh_gpu_instancing"]
     glb.place(drop, extensions={"EXT_mesh_gpu_instancing": {"attributes": placed}})
-    page = mesh(glb, pane(), unlit(glb, pbr={"baseColorTexture": {"index": glb.texture(arrow())}}))
+    page = mesh(glb, pane(), textured(glb, glb.texture(arrow())))
     for side in (1, -1):
         child = glb.add("nodes", mesh=page, translation=[0.6 * side, 0, 0], scale=[0.45 * side, 0.45, 0.45])
         parent = glb.add("nodes", children=[child], translation=[0, -1.2, 0], rotation=[-0.5, 0, 0, 0.866])
@@ -219,24 +210,8 @@ def lone_colors(folder: Path) -> Path:
 def meshopt(folder: Path) -> Path:
     """EXT_meshopt_compression: places and faces packed."""
     glb, shape = Glb(), shapes.ring()
-    glb.tree["extensionsRequired"] = ["EXT_meshopt_compression"]
     faces = shape.faces.astype(np.uint16).ravel()
-    places = glb.add(
-        "accessors",
-        bufferView=glb.packed(shape.places, "ATTRIBUTES"),
-        count=len(shape.places),
-        type="VEC3",
-        componentType=5126,
-    )
-    corners = glb.add(
-        "accessors",
-        bufferView=glb.packed(faces, "TRIANGLES"),
-        count=len(faces),
-        type="SCALAR",
-        componentType=5123,
-    )
-    material = glb.material((0.75, 0.5, 0.15, 1))
-    glb.place(glb.mesh({"POSITION": places}, indices=corners, material=material))
+    glb.packed_surface(shape.places, faces, glb.material((0.75, 0.5, 0.15, 1)))
     return glb.save(folder, "meshopt.glb")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import DracoPy
 import meshopt
 import numpy as np
 from jaxtyping import Shaped, UInt8
@@ -107,6 +108,44 @@ class Glb:
         }
         dressed = {} if material is None else {"material": material}
         return self.place(self.mesh(named, indices=self.accessor(indices), **dressed), **node)
+
+    def packed_surface(
+        self,
+        places: Shaped[np.ndarray, "n 3"] = SQUARE,
+        faces: Shaped[np.ndarray, " _"] = SQUARE_FACES,
+        material: int | None = None,
+    ) -> int:
+        """A surface that meshoptimizer has compressed; the square unless told."""
+        self.tree["extensionsRequired"] = ["EXT_meshopt_compression"]
+        corners = {"count": len(faces), "type": "SCALAR", "componentType": COMPONENTS[faces.dtype.name]}
+        position = self.add(
+            "accessors",
+            bufferView=self.packed(places, "ATTRIBUTES"),
+            count=len(places),
+            type="VEC3",
+            componentType=5126,
+        )
+        indices = self.add("accessors", bufferView=self.packed(faces, "TRIANGLES"), **corners)
+        dressed = {} if material is None else {"material": material}
+        return self.place(self.mesh({"POSITION": position}, indices=indices, **dressed))
+
+    def draco_surface(
+        self,
+        places: Shaped[np.ndarray, "n 3"] = SQUARE,
+        faces: Shaped[np.ndarray, " _"] = SQUARE_FACES,
+        material: int | None = None,
+    ) -> int:
+        """A surface that Draco has compressed; the square unless told."""
+        self.tree["extensionsRequired"] = ["KHR_draco_mesh_compression"]
+        data = DracoPy.encode(places, faces.astype(np.uint32).reshape(-1, 3), quantization_bits=14)
+        packed = {"bufferView": self.view(data), "attributes": {"POSITION": 0}}
+        position = self.add("accessors", count=len(places), type="VEC3", componentType=5126)
+        indices = self.add("accessors", count=len(faces), type="SCALAR", componentType=5125)
+        dressed = {} if material is None else {"material": material}
+        extensions = {"KHR_draco_mesh_compression": packed}
+        return self.place(
+            self.mesh({"POSITION": position}, indices=indices, extensions=extensions, **dressed)
+        )
 
     def bytes(self) -> bytes:
         self.tree["buffers"] = [{"byteLength": len(self.binary)}]

@@ -36,10 +36,18 @@ def angles(rig: Rig) -> tuple[Float64[np.ndarray, " v"], Float64[np.ndarray, " v
     return azimuths.round(9) % 360, np.degrees(np.arcsin(places[:, 1] / np.linalg.norm(places, axis=1)))
 
 
-def test_ring6_begins_at_the_front_and_turns_towards_the_right() -> None:
-    azimuths, elevations = angles(cameras.rig("ring6"))
-    assert np.allclose(azimuths, [0, 60, 120, 180, 240, 300])
-    assert np.allclose(elevations, 25)
+@pytest.mark.parametrize(
+    ("name", "azimuths", "elevations"),
+    [
+        ("ring6", [0, 60, 120, 180, 240, 300], [25] * 6),  # it begins at the front and turns to the right
+        ("ring4@-20,0,45", [0, 90, 180, 270] * 3, [-20] * 4 + [0] * 4 + [45] * 4),
+        ("hero4", [30, 0, 120, 240], [20, 25, 25, 25]),
+    ],
+)
+def test_rings_and_heroes(name: str, azimuths: list[float], elevations: list[float]) -> None:
+    found = angles(cameras.rig(name))
+    assert np.allclose(found[0], azimuths)
+    assert np.allclose(found[1], elevations, atol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -64,19 +72,6 @@ def test_the_papers_numbers() -> None:
     assert np.linalg.norm(rig.poses[0, :3, 3]) / 2 == pytest.approx(1.166, abs=5e-4)
     assert angles(rig)[1][0] == pytest.approx(30.96, abs=5e-3)
     assert rig.fov_degrees == pytest.approx(49.13, abs=5e-3)
-
-
-def test_rings_at_several_elevations() -> None:
-    azimuths, elevations = angles(cameras.rig("ring4@-20,0,45"))
-    assert np.allclose(azimuths, [0, 90, 180, 270] * 3)
-    assert np.allclose(elevations, np.repeat([-20, 0, 45], 4), atol=1e-9)
-
-
-def test_a_hero_view_and_a_ring() -> None:
-    azimuths, elevations = angles(cameras.rig("hero4"))
-    assert np.allclose(azimuths, [30, 0, 120, 240])
-    assert np.allclose(elevations, [20, 25, 25, 25])
-    assert (cameras.rig("hero6").poses[1:] == cameras.rig("ring5").poses).all()
 
 
 GOLDEN: dict[str, list[tuple[float, float, float]]] = {  # camera places, worked out by hand from the names

@@ -10,6 +10,7 @@ from torch.onnx._internal.exporter._registration import ONNXRegistry
 
 from renderers.sandbox import Sandbox
 from tests.training import small
+from tests.training.towers import kinds as towers
 from tests.waiting import PATIENCE
 from training import checkpoint
 from training.data import points, views
@@ -34,6 +35,12 @@ def shared_workers() -> Iterator[None]:
         for module in (folder, points, surface_shares, views):
             patch.setattr(module, "Sandbox", lambda *_, **__: nullcontext(workers()))
         yield
+
+
+@pytest.fixture(scope="session")
+def tiny_models(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The tiny models are known to open_clip."""
+    towers.register(tmp_path_factory.mktemp("models"))
 
 
 @pytest.fixture(scope="session")

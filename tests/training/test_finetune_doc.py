@@ -1,28 +1,34 @@
 """The tutorial's own commands, one after the other, on a folder of two dozen boxes."""
 
+import json
 import re
 import shlex
+from itertools import product
 from pathlib import Path
 
 import pytest
+from fastapi.testclient import TestClient
 
 from app.main import create_app
 from app.settings import Settings
 from multifold.cli import main
 from tests.training.data.sources.test_folder import CUBE
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "finetune.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
 TOY = (
     "--set train.items=4 train.epochs=2 train.warmup=2 validation.every=4 views.size=64 image.size=32"
     " image.stem=[8] image.width=16 image.depth=1 image.heads=2"
     " text.width=16 text.depth=1 text.heads=2 text.vocabulary=300"
 )
 SIZES = {"small": 0.5, "large": 2.0, "flat": 0.1}
+PLACES = ("left", "right")
 COLOURS = {"red": "1 0 0", "green": "0 1 0", "blue": "0 0 1", "white": "1 1 1"}
 
 
-def commands() -> list[str]:
-    blocks = re.findall(r"^```bash\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+def commands(page: str) -> list[str]:
+    """Those of a page, in order."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    blocks = re.findall(r"^```bash\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
     return [line for block in blocks for line in block.splitlines() if line]
 
 
@@ -33,14 +39,14 @@ def box(height: float, colour: str) -> str:
     return "\n".join([*vertices, *(line for line in CUBE.splitlines() if line.startswith("f "))])
 
 
-def fill(folder: Path) -> None:
+def fill(folder: Path, texts: tuple[str, ...] = ("a {size} {colour} box", "{colour}, {place}")) -> None:
+    """Boxes to learn from with these captions, and two that are held out."""
     folder.mkdir()
-    for place in ("left", "right"):
-        for size, height in SIZES.items():
-            for name, colour in COLOURS.items():
-                path = folder / f"{place}-{size}-{name}.obj"
-                path.write_text(box(height, colour), encoding="utf-8")
-                path.with_suffix(".txt").write_text(f"a {size} {name} box\n{name}, {place}", encoding="utf-8")
+    for place, (size, height), (name, colour) in product(PLACES, SIZES.items(), COLOURS.items()):
+        path = folder / f"{place}-{size}-{name}.obj"
+        path.write_text(box(height, colour), encoding="utf-8")
+        said = [text.format(size=size, colour=name, place=place) for text in texts]
+        path.with_suffix(".json").write_text(json.dumps({"texts": said, "split": "train"}), encoding="utf-8")
     for split in ("val", "test"):
         (folder / f"{split}.obj").write_text(box(1.0, "1 1 0"), encoding="utf-8")
         (folder / f"{split}.json").write_text(f'{{"text": "a {split} box", "split": "{split}"}}')
@@ -51,11 +57,9 @@ def test_it_leads_from_a_folder_to_an_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """All but two of its commands: one fetches weights, the other serves for ever."""
-    from fastapi.testclient import TestClient
-
     monkeypatch.chdir(tmp_path)
     fill(tmp_path / "things")
-    for command in commands():
+    for command in commands("finetune.md"):
         if "finetune-folder" in command or " serve " in command:
             continue
         _, *words = shlex.split(f"{command} {TOY}" if " train " in command else command)
@@ -67,6 +71,12 @@ def test_it_leads_from_a_folder_to_an_answer(
     assert len(found["hits"]) == 26
 
 
-def test_the_page_goes_all_the_way() -> None:
-    rooms = [command.split()[1] for command in commands()]
-    assert list(dict.fromkeys(rooms)) == ["data", "train", "export", "ingest", "serve"]
+WAYS = ["data", "train", "export", "ingest", "serve"]
+
+
+@pytest.mark.parametrize(
+    ("page", "ways"), [("finetune.md", WAYS), ("improve.md", [*WAYS, "feedback", "improve"])]
+)
+def test_the_pages_go_all_the_way(page: str, ways: list[str]) -> None:
+    rooms = [command.split()[1] for command in commands(page) if "open_clip" not in command]
+    assert list(dict.fromkeys(rooms)) == ways

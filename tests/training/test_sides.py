@@ -1,6 +1,5 @@
 """A step in chunks is the step of the whole batch, in the memory of one chunk."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,8 +47,9 @@ def test_loss_and_gradient_are_those_of_the_whole_batch(name: str) -> None:
     assert loss == pytest.approx(whole, abs=1e-5)
     assert found.keys() == expected.keys()
     assert len(found) > 20
-    for parameter, gradient in found.items():
-        torch.testing.assert_close(gradient, expected[parameter], atol=1e-5, rtol=1e-4, msg=parameter)
+    for parameter, gradient in expected.items():
+        near = 1e-5 * max(1.0, gradient.abs().max().item())
+        torch.testing.assert_close(found[parameter], gradient, atol=near, rtol=1e-4, msg=parameter)
 
 
 def test_chance_is_replayed() -> None:
@@ -93,8 +93,7 @@ def test_less_is_kept_for_backward() -> None:
     assert kept(2) < kept(0) / 20
 
 
-def test_statistics_of_a_batch_do_not_go_with_chunks(tmp_path: Path) -> None:
-    towers.register(tmp_path)
+def test_statistics_of_a_batch_do_not_go_with_chunks(tiny_models: None) -> None:
     resnet: dict[str, Any] = {"image": towers.RESNET_IMAGE, "geometry": {"dim": towers.DIM}}
     still = {**resnet, "image": {**towers.RESNET_IMAGE, "still": True}}
     items, tokenizer = small.groups(recipe(4))

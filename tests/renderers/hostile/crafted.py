@@ -5,13 +5,14 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tests.renderers import made
 from tests.renderers.glb import Glb, pack
-from tests.renderers.hostile.originals import MTL, OBJ, colored_3mf, gltf, originals
+from tests.renderers.hostile.originals import MTL, OBJ, colored_3mf, gltf, made_by, originals
 
 OUTSIDE, MISSING = "outside its folder", "does not lie beside"
 CANARY = "canary"  # the name without suffix of the files that lie outside
@@ -48,10 +49,12 @@ def crafted() -> list[Case]:
 
 def changed(change: Callable[[Glb], object]) -> bytes:
     """A square, then changed."""
-    glb = Glb()
-    glb.square(glb.material())
-    change(glb)
-    return glb.bytes()
+
+    def make(glb: Glb) -> None:
+        glb.square(glb.material())
+        change(glb)
+
+    return made_by(make)
 
 
 def paths() -> list[Case]:
@@ -161,10 +164,8 @@ def counts() -> list[Case]:
     cases = []
     for key in ("count", "byteOffset", "componentType", "type", "bufferView"):
         for value in values[:-1] if key == "count" else values[:4]:
-            glb = Glb()
-            glb.square(glb.material())
-            glb.tree["accessors"][0][key] = value
-            cases.append(Case(f"{key} {value!r}", {"mesh.glb": glb.bytes()}, "" if value is True else "file"))
+            data = changed(partial(_restate, {key: value}))
+            cases.append(Case(f"{key} {value!r}", {"mesh.glb": data}, "" if value is True else "file"))
     binary = b"ply\nformat binary_little_endian 1.0\n"
     boasts = {
         "mesh.ply": binary + b"element vertex 4000000000\nproperty float x\nend_header\n",
@@ -191,6 +192,10 @@ def counts() -> list[Case]:
         for name in names
     ]
     return [*cases, Case("a list of 4 billion", {"mesh.ply": listed}, "damaged")]
+
+
+def _restate(told: dict[str, Any], glb: Glb) -> None:
+    glb.tree["accessors"][0].update(told)
 
 
 def texts() -> list[Case]:

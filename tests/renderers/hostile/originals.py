@@ -1,15 +1,15 @@
 """One good file of every format, as full of features as it is small: what the hostile ones are made from."""
 
 import json
+from collections.abc import Callable
 
-import DracoPy
-import meshopt
 import numpy as np
 import trimesh
 
 from tests.renderers import made
-from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb
+from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_UV, Glb, textured
 
+KTX2 = made.ktx2((255, 0, 0, 255))
 MTL = "newmtl a\nKd 1 0 0\nd 0.5\nmap_Kd t.png\n"
 OBJ = (
     "# a square\nmtllib m.mtl\nv -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nvt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\n"
@@ -25,9 +25,9 @@ def originals() -> dict[str, dict[str, bytes]]:
     text = {suffix: _bytes(box.export(file_type=suffix)) for suffix in ("stl_ascii", "off")}
     return {
         "glb": {"mesh.glb": rich().bytes()},
-        "glb draco": {"mesh.glb": draco()},
-        "glb meshopt": {"mesh.glb": packed()},
-        "glb ktx2": {"mesh.glb": basis()},
+        "glb draco": {"mesh.glb": made_by(Glb.draco_surface)},
+        "glb meshopt": {"mesh.glb": made_by(Glb.packed_surface)},
+        "glb ktx2": {"mesh.glb": made_by(lambda glb: glb.square(textured(glb, glb.basis(KTX2))))},
         "gltf": gltf(),
         "obj": {"mesh.obj": OBJ.encode(), "m.mtl": MTL.encode(), "t.png": made.png((255, 0, 0))},
         "ply": {"mesh.ply": _bytes(ply.export(file_type="ply"))},
@@ -76,34 +76,10 @@ def gltf() -> dict[str, bytes]:
     return {"mesh.gltf": json.dumps(glb.tree).encode(), "m.bin": bytes(glb.binary)}
 
 
-def draco() -> bytes:
+def made_by(make: Callable[[Glb], object]) -> bytes:
+    """A GLB file that this has made something in."""
     glb = Glb()
-    data = DracoPy.encode(SQUARE, SQUARE_FACES.astype(np.uint32).reshape(-1, 3))
-    extension = {"bufferView": glb.view(data), "attributes": {"POSITION": 0}}
-    places = glb.add("accessors", count=4, type="VEC3", componentType=5126)
-    corners = glb.add("accessors", count=6, type="SCALAR", componentType=5123)
-    extensions = {"KHR_draco_mesh_compression": extension}
-    glb.place(glb.mesh({"POSITION": places}, indices=corners, extensions=extensions))
-    return glb.bytes()
-
-
-def packed() -> bytes:
-    glb = Glb()
-    data = meshopt.encode_gltf_buffer(SQUARE, "ATTRIBUTES")
-    described = {"buffer": 0, "byteOffset": 0, "byteLength": len(data), "byteStride": 12, "count": 4}
-    extension = {"EXT_meshopt_compression": {**described, "mode": "ATTRIBUTES"}}
-    glb.view(data)
-    view = glb.add("bufferViews", buffer=0, byteLength=48, extensions=extension)
-    places = glb.add("accessors", bufferView=view, count=4, type="VEC3", componentType=5126)
-    glb.place(glb.mesh({"POSITION": places}, indices=glb.accessor(SQUARE_FACES)))
-    return glb.bytes()
-
-
-def basis() -> bytes:
-    glb = Glb()
-    image = glb.add("images", bufferView=glb.view(made.ktx2((255, 0, 0, 255))), mimeType="image/ktx2")
-    texture = glb.add("textures", extensions={"KHR_texture_basisu": {"source": image}})
-    glb.square(glb.material(pbr={"baseColorTexture": {"index": texture}}))
+    make(glb)
     return glb.bytes()
 
 

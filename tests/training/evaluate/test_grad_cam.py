@@ -1,7 +1,6 @@
 """Gradients against finite differences for each kind of tower, and exact shares of points."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,9 +52,8 @@ def differences(
 
 
 @pytest.mark.parametrize("kind", ["small", "small, class tokens", "bert, class tokens", "vit"])
-def test_shares_are_the_positive_finite_differences(kind: str, tmp_path: Path) -> None:
-    towers.register(tmp_path)
-    model = towers.build(*towers.KINDS[kind])
+def test_shares_are_the_positive_finite_differences(kind: str, tiny_models: None) -> None:
+    model = towers.built(kind)
     with torch.no_grad():  # of weights that are not those of a fresh tower
         for parameter in model.parameters():
             parameter.add_(0.05 * torch.randn(parameter.shape))

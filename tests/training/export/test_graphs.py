@@ -17,12 +17,13 @@ from multifold.bundle.bundle import BundleError, GeometrySpec
 from multifold.bundle.encoder import Encoder
 from tests import tiny
 from tests.training.towers import kinds as towers
-from tests.training.towers.kinds import KINDS
 from training.export.graphs import OPTIONAL, ParityError, check_geometry, write_geometry, write_graph
 from training.geometries import GEOMETRIES, build
 from training.geometries.base import EntailmentGeometry, Geometry, RescoringGeometry
 from training.geometries.pointcloud import LinearCloud
 from training.towers import build_model, image_spec
+
+pytestmark = pytest.mark.usefixtures("tiny_models")
 
 QUICK = ("clip", "lorentz", "oblique_geodesic")  # one of each kind of graph; an export takes seconds
 NAMES = [
@@ -152,11 +153,6 @@ def test_an_embedding_is_exported_with_its_frequencies(tmp_path: Path) -> None:
         np.testing.assert_allclose(found, reader(numbers), atol=1e-5)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _tiny_models(tmp_path_factory: pytest.TempPathFactory) -> None:
-    towers.register(tmp_path_factory.mktemp("models"))
-
-
 def exported(
     tower: nn.Module, example: Tensor, dynamic: dict[int, object], path: Path
 ) -> onnxruntime.InferenceSession:
@@ -178,10 +174,10 @@ def agree(tower: nn.Module, session: onnxruntime.InferenceSession, observed: Ten
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", towers.KINDS)
 def test_graphs_compute_what_towers_do(kind: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    wanted = towers.recipe(*KINDS[kind])
+    wanted = towers.recipe(*towers.KINDS[kind])
     model = build_model(wanted, towers.VOCABULARY).eval()
     batch, length = torch.export.Dim("batch", min=1, max=64), torch.export.Dim("length", min=2, max=12)
     pictures, ids = towers.pixels(image_spec(wanted.image).size, 5), towers.tokens()

@@ -14,6 +14,8 @@ from training.recipes import library
 from training.recipes.schema import Recipe, RecipeError, parse_recipe, with_steps_for
 from training.towers import build_model, point_spec
 
+pytestmark = pytest.mark.usefixtures("tiny_models")
+
 TABLES = {  # MXM-CLR's: items a step (six views each, or one), rate, decay
     "mxm-shape": {"rn101": (70, 1e-5, 0.01), "vit-b32": (70, 1e-6, 0.04), "vit-b16": (70, 1e-6, 0.04)},
     "mxm-image": {"rn101": (70, 1e-5, 0.01), "vit-b32": (70, 1e-6, 0.04), "vit-b16": (70, 1e-6, 0.04)},
@@ -31,11 +33,6 @@ TEXTS: dict[str, dict[str, Any]] = {
     "bert": towers.BERT,
 }
 WAYS = {"mxm-shape": "agg_image", "mxm-aggtext": "agg_text", "mxm-image": "text_image"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tiny_models(tmp_path_factory: pytest.TempPathFactory) -> None:
-    towers.register(tmp_path_factory.mktemp("models"))
 
 
 def toy(recipe: Recipe) -> Recipe:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import open_clip
 import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
@@ -59,8 +60,6 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
 
 def register(folder: Path) -> None:
     """Make the tiny models known to open_clip."""
-    import open_clip
-
     for name, (vision, text, dim) in CONFIGS.items():
         described = {"embed_dim": dim, "vision_cfg": vision, "text_cfg": text}
         (folder / f"{name}.json").write_text(json.dumps(described), encoding="utf-8")
@@ -79,6 +78,11 @@ def build(
     """A model with these towers, of a type that lets tests look inside."""
     torch.manual_seed(0)
     return build_model(recipe(image, text, geometry), vocabulary).eval()
+
+
+def built(kind: str) -> Any:  # noqa: ANN401
+    """The model of a kind."""
+    return build(*KINDS[kind])
 
 
 def pixels(size: int, count: int = 4) -> UInt8[Tensor, "b h w 3"]:

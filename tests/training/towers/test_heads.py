@@ -9,37 +9,18 @@ import torch
 from torch import nn
 
 from tests.training.towers import kinds as towers
-from tests.training.towers.kinds import (
-    BERT,
-    CLIP,
-    CLOUD,
-    DIM,
-    KINDS,
-    MULTI,
-    SMALL_IMAGE,
-    SMALL_TEXT,
-    VIT_IMAGE,
-    VIT_TEXT,
-)
 from training.towers.heads import CloudHead, ModalityScale, ProjectionHead
 from training.towers.small import attend
 from training.towers.text import causal_mask
 
+pytestmark = pytest.mark.usefixtures("tiny_models")
+
 END, WIDTH = towers.VOCABULARY - 1, 32
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _tiny_models(tmp_path_factory: pytest.TempPathFactory) -> None:
-    towers.register(tmp_path_factory.mktemp("models"))
-
-
-def built(kind: str) -> Any:  # noqa: ANN401 (tests look inside)
-    return towers.build(*KINDS[kind])
 
 
 @pytest.mark.parametrize("kind", ["small, class tokens", "bert, class tokens", "vit, class tokens"])
 def test_class_tokens_share_one_projection(kind: str) -> None:
-    model, n = built(kind), DIM // 3
+    model, n = towers.built(kind), towers.DIM // 3
     for tower, seen in ((model.image, towers.pixels(32)), (model.text, towers.tokens())):
         assert tower.project.weight.shape == (n, WIDTH)
         found, mask = tower.tokens(seen)
@@ -51,7 +32,7 @@ def test_class_tokens_share_one_projection(kind: str) -> None:
 
 
 def test_a_cloud_of_a_picture_has_the_class_token_and_every_patch() -> None:
-    found, mask = built("vit, cloud").image.tokens(towers.pixels(32))
+    found, mask = towers.built("vit, cloud").image.tokens(towers.pixels(32))
     assert found.shape == (4, 1 + (32 // 16) ** 2, WIDTH)
     assert mask.all()
 
@@ -59,7 +40,7 @@ def test_a_cloud_of_a_picture_has_the_class_token_and_every_patch() -> None:
 @pytest.mark.slow
 def test_a_picture_has_197_points_in_vit_b_16_and_a_text_77() -> None:
     both = {"kind": "openclip", "model": "ViT-B-16", "tokens": "all"}
-    model = towers.build(both, {**both, "pads": "own"}, CLOUD, 49408)
+    model = towers.build(both, {**both, "pads": "own"}, towers.CLOUD, 49408)
     ids = torch.zeros(1, 77, dtype=torch.int64)
     ids[:, 8] = 49407
     with torch.inference_mode():
@@ -69,10 +50,10 @@ def test_a_picture_has_197_points_in_vit_b_16_and_a_text_77() -> None:
 
 
 def test_fresh_matrices_spread_as_the_papers_have_them() -> None:
-    wide = {**SMALL_IMAGE, "width": 1024, "heads": 4, "depth": 1}
-    cloud = towers.build({**wide, "tokens": "all"}, {**SMALL_TEXT, "tokens": "all"}, CLOUD)
-    multi = towers.build({**wide, "tokens": 3}, {**SMALL_TEXT, "tokens": 3}, MULTI)
-    assert cloud.image.project.points.shape == (1024, DIM)
+    wide = {**towers.SMALL_IMAGE, "width": 1024, "heads": 4, "depth": 1}
+    cloud = towers.build({**wide, "tokens": "all"}, {**towers.SMALL_TEXT, "tokens": "all"}, towers.CLOUD)
+    multi = towers.build({**wide, "tokens": 3}, {**towers.SMALL_TEXT, "tokens": 3}, towers.MULTI)
+    assert cloud.image.project.points.shape == (1024, towers.DIM)
     assert cloud.image.project.weights.shape == (1024, 1)
     fresh = (
         cloud.image.project.points,
@@ -87,7 +68,7 @@ def test_fresh_matrices_spread_as_the_papers_have_them() -> None:
 
 
 def test_both_clouds_are_embedded_by_one_draw() -> None:
-    model = built("small, cloud")
+    model = towers.built("small, cloud")
     assert model.image.project.geometry is model.text.project.geometry is model.geometry
     before = model.text(towers.tokens())
     model.geometry.resample(torch.Generator().manual_seed(5))
@@ -98,7 +79,7 @@ def test_both_clouds_are_embedded_by_one_draw() -> None:
 
 
 def test_a_cloud_is_read_from_points_weights_and_mask() -> None:
-    model = built("bert, cloud")
+    model = towers.built("bert, cloud")
     found, mask = model.text.tokens(towers.tokens())
     assert mask.sum(1).tolist() == [2, 5, 9, 12]
     head = model.text.project
@@ -109,7 +90,7 @@ def test_a_cloud_is_read_from_points_weights_and_mask() -> None:
 
 
 def test_each_pad_is_a_point_with_an_embedding_of_its_own() -> None:
-    tower, ids = built("vit, cloud").text, towers.tokens()
+    tower, ids = towers.built("vit, cloud").text, towers.tokens()
     assert tower.tail.shape == (11, WIDTH)
     assert tower.length == "fixed"
     end = ids.argmax(1)
@@ -121,23 +102,23 @@ def test_each_pad_is_a_point_with_an_embedding_of_its_own() -> None:
 
 
 def test_an_id_zero_inside_a_text_is_no_pad() -> None:
-    tower, ids = built("vit, cloud").text, towers.tokens()
-    ids[2, 3] = 0  # CLIP's "!"
+    tower, ids = towers.built("vit, cloud").text, towers.tokens()
+    ids[2, 3] = 0  # towers.CLIP's "!"
     embedded = tower.embed_words(ids, tower.places - ids.argmax(1)[:, None])
     torch.testing.assert_close(embedded[2, 3], tower.embed.weight[0])
 
 
 def test_pads_may_be_kept_as_the_model_reads_them() -> None:
-    text = {**VIT_TEXT, "tokens": "all"}
+    text = {**towers.VIT_TEXT, "tokens": "all"}
     for pads, counted in (("kept", [12] * 4), ("masked", [2, 5, 9, 12])):
-        tower = towers.build({**VIT_IMAGE, "tokens": "all"}, {**text, "pads": pads}, CLOUD).text
+        tower = towers.build({**towers.VIT_IMAGE, "tokens": "all"}, {**text, "pads": pads}, towers.CLOUD).text
         assert tower.tail is None
         assert tower.tokens(towers.tokens())[1].sum(1).tolist() == counted
 
 
 @pytest.mark.parametrize("kind", ["small, class tokens", "vit, class tokens"])
 def test_appended_tokens_see_the_sentence_and_no_pad(kind: str) -> None:
-    tower, ids = built(kind).text, towers.tokens()
+    tower, ids = towers.built(kind).text, towers.tokens()
     assert tower.positions.shape == (12 + 3, WIDTH)
     with torch.inference_mode():
         whole = tower.tokens(ids)[0]
@@ -150,7 +131,7 @@ def test_appended_tokens_see_the_sentence_and_no_pad(kind: str) -> None:
 
 
 def test_appended_tokens_stand_behind_the_end() -> None:
-    tower, ids = built("vit, class tokens").text, towers.tokens()
+    tower, ids = towers.built("vit, class tokens").text, towers.tokens()
     row, end = ids[1:2, :5], 4
     x = torch.cat([tower.embed(row), tower.tail[None]], 1) + tower.positions[:8]
     expected = tower.norm(tower.blocks(x, causal_mask(8)))[:, end + 1 :]
@@ -158,8 +139,8 @@ def test_appended_tokens_stand_behind_the_end() -> None:
 
 
 def test_extra_class_tokens_of_a_picture_leave_the_first_as_it_was() -> None:
-    plain = towers.build(VIT_IMAGE, SMALL_TEXT, CLIP).image
-    more = built("vit, class tokens").image
+    plain = towers.build(towers.VIT_IMAGE, towers.SMALL_TEXT, towers.CLIP).image
+    more = towers.built("vit, class tokens").image
     assert torch.equal(more.classes[:1], plain.classes)
     assert torch.equal(more.positions[:1], plain.positions[:1])
     assert torch.equal(more.positions[3:], plain.positions[1:])
@@ -167,17 +148,17 @@ def test_extra_class_tokens_of_a_picture_leave_the_first_as_it_was() -> None:
 
 
 def test_one_class_token_is_the_plain_tower_to_the_bit() -> None:
-    plain = towers.build(VIT_IMAGE, SMALL_TEXT, CLIP).image
-    one = {**VIT_IMAGE, "tokens": 1}
-    other = towers.build(one, SMALL_TEXT, CLIP).image
+    plain = towers.build(towers.VIT_IMAGE, towers.SMALL_TEXT, towers.CLIP).image
+    one = {**towers.VIT_IMAGE, "tokens": 1}
+    other = towers.build(one, towers.SMALL_TEXT, towers.CLIP).image
     with torch.inference_mode():
         assert torch.equal(other.tokens(towers.pixels(32))[0], plain.tokens(towers.pixels(32))[0])
 
 
 def test_all_tokens_begin_with_the_class_token_to_the_bit() -> None:
-    plain = towers.build(VIT_IMAGE, VIT_TEXT, CLIP)
-    kept = {**VIT_TEXT, "tokens": "all", "pads": "kept"}
-    every = towers.build({**VIT_IMAGE, "tokens": "all"}, kept, CLOUD)
+    plain = towers.build(towers.VIT_IMAGE, towers.VIT_TEXT, towers.CLIP)
+    kept = {**towers.VIT_TEXT, "tokens": "all", "pads": "kept"}
+    every = towers.build({**towers.VIT_IMAGE, "tokens": "all"}, kept, towers.CLOUD)
     for ours, theirs in ((every.image, plain.image), (every.text, plain.text)):
         missing, unexpected = ours.load_state_dict(theirs.state_dict(), strict=False)
         assert all(name.startswith("project.") for name in (*missing, *unexpected))
@@ -191,7 +172,7 @@ def test_all_tokens_begin_with_the_class_token_to_the_bit() -> None:
 
 
 def test_bert_repeats_one_class_embedding_at_positions_of_its_own() -> None:
-    tower = built("bert, class tokens").text
+    tower = towers.built("bert, class tokens").text
     assert tower.positions.shape == (12 + 2, WIDTH)
     found: list[torch.Tensor] = []
     tower.before.register_forward_pre_hook(lambda _, inputs: found.append(inputs[0]))
@@ -202,7 +183,7 @@ def test_bert_repeats_one_class_embedding_at_positions_of_its_own() -> None:
 
 def test_a_bert_block_is_torchs_post_norm_layer() -> None:
     torch.manual_seed(0)
-    block = built("bert").text.blocks[0]
+    block = towers.built("bert").text.blocks[0]
     plain = nn.TransformerEncoderLayer(WIDTH, 2, 4 * WIDTH, 0.0, "gelu", batch_first=True).eval()
     names = {"self_attn.in_proj_": "qkv.", "self_attn.out_proj.": "out.", "norm1.": "after_attention."}
     names |= {"linear1.": "mlp.0.", "linear2.": "mlp.2.", "norm2.": "after_mlp."}
@@ -216,7 +197,7 @@ def test_a_bert_block_is_torchs_post_norm_layer() -> None:
 
 
 def test_bert_reads_both_ways() -> None:
-    tower, ids = built("bert").text, towers.tokens()
+    tower, ids = towers.built("bert").text, towers.tokens()
     first = tower.tokens(ids)[0]
     ids[3, 10] = 42
     assert not torch.allclose(tower.tokens(ids)[0][3], first[3])
@@ -249,23 +230,26 @@ def test_a_clamped_scale_never_grows_beyond_one_and_does_not_stick() -> None:
 
 
 def test_hyperbolic_geometries_get_their_scales_unasked() -> None:
-    lorentz = {"name": "lorentz", "dim": DIM}
-    scales = [model.image.scale for model in (built("small"), built("small, hyperbolic, no final norm"))]
+    lorentz = {"name": "lorentz", "dim": towers.DIM}
+    scales = [
+        model.image.scale
+        for model in (towers.built("small"), towers.built("small, hyperbolic, no final norm"))
+    ]
     assert scales[0] is None
     assert isinstance(scales[1], ModalityScale)
-    off = towers.build({**SMALL_IMAGE, "scale": "none"}, SMALL_TEXT, lorentz)
+    off = towers.build({**towers.SMALL_IMAGE, "scale": "none"}, towers.SMALL_TEXT, lorentz)
     assert off.image.scale is None
     assert off.text.scale is not None
-    assert off.text.scale is not built("small, hyperbolic, no final norm").image.scale
+    assert off.text.scale is not towers.built("small, hyperbolic, no final norm").image.scale
 
 
 def test_a_switched_off_scale_changes_no_bit() -> None:
-    text = {**BERT, "scale": "learned"}
-    scaled = towers.build(SMALL_IMAGE, text, CLIP).text
+    text = {**towers.BERT, "scale": "learned"}
+    scaled = towers.build(towers.SMALL_IMAGE, text, towers.CLIP).text
     with torch.inference_mode():
         plain = scaled.project(*scaled.tokens(towers.tokens()))
         assert torch.equal(built_without_scale(scaled)(towers.tokens()), plain)
-        torch.testing.assert_close(scaled(towers.tokens()), plain * DIM**-0.5)
+        torch.testing.assert_close(scaled(towers.tokens()), plain * towers.DIM**-0.5)
 
 
 def built_without_scale(tower: Any) -> Any:  # noqa: ANN401

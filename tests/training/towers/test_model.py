@@ -9,17 +9,6 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from tests.training.towers import kinds as towers
-from tests.training.towers.kinds import (
-    BERT,
-    CLIP,
-    DIM,
-    KINDS,
-    SMALL_IMAGE,
-    SMALL_TEXT,
-    VIT_IMAGE,
-    VIT_TEXT,
-    VOCABULARY,
-)
 from training.recipes.schema import TowerSection
 from training.towers import image_spec, text_spec
 from training.towers.assemble import set_learning
@@ -28,21 +17,14 @@ from training.towers.small import TransformerBlock
 from training.towers.text import causal_mask
 from training.towers.tokenizers import TrainedTokenizer
 
-TOKENIZER = TrainedTokenizer("", 1, VOCABULARY - 1, 0)
+pytestmark = pytest.mark.usefixtures("tiny_models")
+
+TOKENIZER = TrainedTokenizer("", 1, towers.VOCABULARY - 1, 0)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _tiny_models(tmp_path_factory: pytest.TempPathFactory) -> None:
-    towers.register(tmp_path_factory.mktemp("models"))
-
-
-def built(kind: str) -> Any:  # noqa: ANN401 (tests look inside)
-    return towers.build(*KINDS[kind])
-
-
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", towers.KINDS)
 def test_both_towers_emit_features_of_the_geometry(kind: str) -> None:
-    model, wanted = built(kind), towers.recipe(*KINDS[kind])
+    model, wanted = towers.built(kind), towers.recipe(*towers.KINDS[kind])
     spec = image_spec(wanted.image)
     with torch.inference_mode():
         seen, read = model.image(towers.pixels(spec.size)), model.text(towers.tokens())
@@ -51,9 +33,9 @@ def test_both_towers_emit_features_of_the_geometry(kind: str) -> None:
     torch.testing.assert_close(model.image.mean / 255, torch.tensor(spec.mean))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", towers.KINDS)
 def test_a_text_tower_tells_its_length_as_the_recipe_does(kind: str) -> None:
-    model, spec = built(kind), text_spec(towers.recipe(*KINDS[kind]).text, TOKENIZER)
+    model, spec = towers.built(kind), text_spec(towers.recipe(*towers.KINDS[kind]).text, TOKENIZER)
     assert (model.text.length, model.text.context) == (spec.length, spec.context)
     assert spec.length == ("dynamic" if kind in DYNAMIC else "fixed")
 
@@ -63,7 +45,7 @@ DYNAMIC = ("small", "small, hyperbolic, no final norm", "vit", "resnet")
 
 @pytest.mark.parametrize("kind", DYNAMIC)
 def test_text_may_be_cut_after_its_end_where_it_says_so(kind: str) -> None:
-    model, ids = built(kind), towers.tokens()
+    model, ids = towers.built(kind), towers.tokens()
     with torch.inference_mode():
         whole = model.text(ids)
         torch.testing.assert_close(model.text(ids[:3, :9]), whole[:3])
@@ -72,17 +54,17 @@ def test_text_may_be_cut_after_its_end_where_it_says_so(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["small, cloud", "bert", "bert, class tokens", "bert, cloud"])
 def test_masked_pads_change_nothing(kind: str) -> None:
-    model, ids = built(kind), towers.tokens()
+    model, ids = towers.built(kind), towers.tokens()
     with torch.inference_mode():
         whole = model.text(ids)
         torch.testing.assert_close(model.text(ids[:3, :9]), whole[:3])
         torch.testing.assert_close(model.text(pad(ids[:3, :9], (0, 2))), whole[:3])
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", towers.KINDS)
 def test_an_observation_ignores_its_batch_mates(kind: str) -> None:
-    model = built(kind)
-    pictures, ids = towers.pixels(image_spec(towers.recipe(*KINDS[kind]).image).size), towers.tokens()
+    model = towers.built(kind)
+    pictures, ids = towers.pixels(image_spec(towers.recipe(*towers.KINDS[kind]).image).size), towers.tokens()
     with torch.inference_mode():
         torch.testing.assert_close(model.image(pictures)[2:3], model.image(pictures[2:3]))
         torch.testing.assert_close(model.text(ids)[1:2], model.text(ids[1:2]))
@@ -90,11 +72,11 @@ def test_an_observation_ignores_its_batch_mates(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["small", "bert, class tokens", "vit, class tokens", "vit, cloud", "siglip"])
 def test_checkpointing_changes_no_gradient(kind: str) -> None:
-    plain = built(kind).train()
+    plain = towers.built(kind).train()
     saving = copy.deepcopy(plain)
     for tower in (saving.image, saving.text):
         tower.set_checkpointing(True)
-    pictures, ids = towers.pixels(image_spec(towers.recipe(*KINDS[kind]).image).size), towers.tokens()
+    pictures, ids = towers.pixels(image_spec(towers.recipe(*towers.KINDS[kind]).image).size), towers.tokens()
     for model in (plain, saving):
         model.geometry.logits(model.text(ids), model.image(pictures)).square().sum().backward()
     pairs = zip(plain.named_parameters(), saving.parameters(), strict=True)
@@ -102,32 +84,55 @@ def test_checkpointing_changes_no_gradient(kind: str) -> None:
         torch.testing.assert_close(one.grad, other.grad, msg=name)
 
 
-def learning(image: dict[str, Any], text: dict[str, Any], geometry: dict[str, Any] = CLIP) -> set[str]:
+HEADS = {"image.project.weight", "text.project.weight"}
+LAST = {f"{side}.{part}" for side in ("image", "text") for part in ("blocks.1", "norm", "project")}
+
+
+@pytest.mark.parametrize(
+    ("image", "text", "geometry", "expected"),
+    [
+        (
+            {**towers.VIT_IMAGE, "trainable": "head"},
+            {**towers.VIT_TEXT, "trainable": "head"},
+            towers.CLIP,
+            HEADS,
+        ),
+        (  # fresh tokens and a scale learn with the head
+            {**towers.VIT_IMAGE, "trainable": "head", "tokens": 3},
+            {**towers.VIT_TEXT, "trainable": "head", "tokens": 3, "scale": "learned"},
+            towers.MULTI,
+            {*HEADS, "image.classes", "text.tail", "text.scale.log_scale"},
+        ),
+        (  # a geometry that both share stays as it was
+            {**towers.SMALL_IMAGE, "tokens": "all", "trainable": "head"},
+            {**towers.BERT, "tokens": "all", "trainable": "head"},
+            towers.CLOUD,
+            {f"{side}.project.{part}" for side in ("image", "text") for part in ("points", "weights")},
+        ),
+        (
+            {**towers.VIT_IMAGE, "trainable": 1},
+            {**towers.SMALL_TEXT, "trainable": 1},
+            towers.CLIP,
+            LAST,
+        ),
+    ],
+    ids=["heads", "fresh", "shared", "last blocks"],
+)
+def test_a_tower_may_learn_in_part(
+    image: dict[str, Any], text: dict[str, Any], geometry: dict[str, Any], expected: set[str]
+) -> None:
     model = towers.build(image, text, geometry)
-    return {name for name, parameter in model.named_parameters() if parameter.requires_grad}
-
-
-def test_the_head_may_learn_alone() -> None:
-    image, text = {**VIT_IMAGE, "trainable": "head"}, {**VIT_TEXT, "trainable": "head"}
-    heads = {"image.project.weight", "text.project.weight"}
-    assert learning(image, text) == heads | {"geometry.temperature.log_scale"}
-
-
-def test_fresh_tokens_and_a_scale_learn_with_the_head() -> None:
-    image = {**VIT_IMAGE, "trainable": "head", "tokens": 3}
-    text = {**VIT_TEXT, "trainable": "head", "tokens": 3, "scale": "learned"}
-    assert {"image.classes", "text.tail", "text.scale.log_scale"} <= learning(image, text, towers.MULTI)
-
-
-def test_the_last_blocks_learn_with_the_head_and_the_final_norm() -> None:
-    names = learning({**VIT_IMAGE, "trainable": 1}, {**SMALL_TEXT, "trainable": 1})
-    parts = {".".join(name.split(".")[: 3 if "blocks" in name else 2]) for name in names}
-    both = {f"{side}.{part}" for side in ("image", "text") for part in ("blocks.1", "norm", "project")}
-    assert parts == both | {"geometry.temperature"}
+    names = {name for name, parameter in model.named_parameters() if parameter.requires_grad}
+    scales = {name for name in names if "geometry." in name}
+    found = names - scales
+    if expected is LAST:
+        found = {".".join(name.split(".")[: 3 if "blocks" in name else 2]) for name in found}
+    assert found == expected
+    assert {name.split(".")[-1] for name in scales} in ({"log_scale"}, {"raw_scale"})
 
 
 def test_a_frozen_resnet_keeps_its_statistics() -> None:
-    model = towers.build({**towers.RESNET_IMAGE, "trainable": "head"}, SMALL_TEXT, CLIP).train()
+    model = towers.build({**towers.RESNET_IMAGE, "trainable": "head"}, towers.SMALL_TEXT, towers.CLIP).train()
     before = copy.deepcopy(model.image.state_dict())
     model.image(towers.pixels(64)).sum().backward()
     after = model.image.state_dict()
@@ -136,32 +141,23 @@ def test_a_frozen_resnet_keeps_its_statistics() -> None:
     assert model.image.network.conv1.weight.grad is None
 
 
-def test_freezing_leaves_a_shared_geometry_as_it_was() -> None:
-    names = learning(
-        {**SMALL_IMAGE, "tokens": "all", "trainable": "head"},
-        {**BERT, "tokens": "all", "trainable": "head"},
-        towers.CLOUD,
-    )
-    assert {name.split(".")[-1] for name in names} == {"points", "weights", "raw_scale"}
-
-
 @pytest.mark.parametrize(
     ("image", "text", "geometry", "said"),
     [
-        ({"tokens": "all"}, {}, CLIP, "need each other"),
+        ({"tokens": "all"}, {}, towers.CLIP, "need each other"),
         ({}, {}, towers.CLOUD, "need each other"),
-        ({"tokens": 3}, {}, CLIP, "clip takes 1 class tokens at most, not 3"),
+        ({"tokens": 3}, {}, towers.CLIP, "clip takes 1 class tokens at most, not 3"),
         ({"tokens": 2}, {}, towers.MULTI, "oblique_multi takes 3 class tokens at most, not 2"),
         ({}, {}, towers.MULTI, "not 1"),
-        ({"trainable": 3}, {}, CLIP, "trainable = 3, but the tower lets 2 blocks learn alone"),
-        ({}, {"pads": "own"}, CLIP, "pads = 'own' is for tokens = 'all'"),
+        ({"trainable": 3}, {}, towers.CLIP, "trainable = 3, but the tower lets 2 blocks learn alone"),
+        ({}, {"pads": "own"}, towers.CLIP, "pads = 'own' is for tokens = 'all'"),
     ],
 )
 def test_what_does_not_fit_together_is_refused(
     image: dict[str, Any], text: dict[str, Any], geometry: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(TowerError, match=said):
-        towers.build({**SMALL_IMAGE, **image}, {**SMALL_TEXT, **text}, geometry)
+        towers.build({**towers.SMALL_IMAGE, **image}, {**towers.SMALL_TEXT, **text}, geometry)
 
 
 def test_a_tower_without_a_head_cannot_be_frozen_to_it() -> None:
@@ -169,17 +165,13 @@ def test_a_tower_without_a_head_cannot_be_frozen_to_it() -> None:
         def __init__(self) -> None:
             super().__init__()
             self.project, self.scale = torch.nn.Identity(), None
-            self.blocks = built("small").image.blocks
+            self.blocks = towers.built("small").image.blocks
 
         def tokens(self, observed: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             return observed, observed.bool()
 
     with pytest.raises(TowerError, match="nothing would learn"):
         set_learning(Headless(), TowerSection(trainable="head"))
-
-
-def test_features_have_the_length_that_was_asked_for() -> None:
-    assert built("vit").geometry.feature_dim == DIM
 
 
 @pytest.mark.parametrize("mask", [None, causal_mask(7)])
@@ -196,7 +188,7 @@ def test_rows_computed_alone_are_those_of_the_whole(mask: Tensor | None, checkpo
 
 
 def test_a_text_tower_mixes_only_the_row_that_is_read() -> None:
-    model, mixed = built("small"), []
+    model, mixed = towers.built("small"), []
     model.text.blocks[-1].widen.register_forward_hook(lambda *seen: mixed.append(seen[2].shape[1]))
     model.text(towers.tokens())
     assert mixed == [1]

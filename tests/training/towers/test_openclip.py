@@ -11,17 +11,6 @@ from torch import nn
 
 from multifold.bundle.preprocess import CLIP_MEAN
 from tests.training.towers import kinds as towers
-from tests.training.towers.kinds import (
-    CLIP,
-    DIM,
-    RESNET,
-    SIGLIP,
-    SIGLIP_TEXT,
-    VIT,
-    VIT_IMAGE,
-    VIT_TEXT,
-    VOCABULARY,
-)
 from training import checkpoint, prepare
 from training.checkpoint import Checkpoint
 from training.distributed import SINGLE_PROCESS
@@ -35,18 +24,12 @@ from training.towers.image import PatchTower, WholeTower
 from training.towers.tokenizers import TrainedTokenizer
 from training.train import RunPlace, train_recipe
 
+pytestmark = pytest.mark.usefixtures("tiny_models")
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = {
-    VIT: (VIT_IMAGE, VIT_TEXT, CLIP),
-    RESNET: (towers.RESNET_IMAGE, {**VIT_TEXT, "model": RESNET}, CLIP),
-    SIGLIP: (towers.SIGLIP_IMAGE, SIGLIP_TEXT, {"name": "clip", "dim": 64}),
+    towers.VIT: (towers.VIT_IMAGE, towers.VIT_TEXT, towers.CLIP),
+    towers.RESNET: (towers.RESNET_IMAGE, {**towers.VIT_TEXT, "model": towers.RESNET}, towers.CLIP),
+    towers.SIGLIP: (towers.SIGLIP_IMAGE, towers.SIGLIP_TEXT, {"name": "clip", "dim": 64}),
 }
-
-
-@pytest.fixture(scope="module", autouse=True)
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("models")
-    towers.register(made)
-    return made
 
 
 @pytest.fixture
@@ -88,8 +71,8 @@ def test_without_surgery_features_are_open_clips_to_the_bit(name: str, tmp_path:
 
 
 def test_without_surgery_gradients_are_open_clips(tmp_path: Path) -> None:
-    model, file = saved(VIT, tmp_path / "weights.pt")
-    ours = towers.build(*with_weights(VIT, file))
+    model, file = saved(towers.VIT, tmp_path / "weights.pt")
+    ours = towers.build(*with_weights(towers.VIT, file))
     model.train()
     ours.image(towers.pixels(32)).square().sum().backward()
     model.encode_image(ours.image.normalised(towers.pixels(32))).square().sum().backward()
@@ -98,17 +81,17 @@ def test_without_surgery_gradients_are_open_clips(tmp_path: Path) -> None:
 
 
 def test_weights_in_the_old_names_are_read_too(tmp_path: Path) -> None:
-    model, _ = saved(VIT, tmp_path / "weights.pt")
+    model, _ = saved(towers.VIT, tmp_path / "weights.pt")
     old = {name.removeprefix("text."): value for name, value in model.state_dict().items()}
     torch.save({"state_dict": {f"module.{name}": value for name, value in old.items()}}, tmp_path / "old.pt")
-    ours = towers.build(*with_weights(VIT, str(tmp_path / "old.pt")))
+    ours = towers.build(*with_weights(towers.VIT, str(tmp_path / "old.pt")))
     with torch.inference_mode():
         assert torch.equal(ours.text(towers.tokens()), model.encode_text(towers.tokens()))
 
 
 def test_without_the_final_norm_tokens_are_projected_as_they_are(tmp_path: Path) -> None:
-    model, file = saved(VIT, tmp_path / "weights.pt")
-    ours = towers.build(*with_weights(VIT, file, final_norm=False))
+    model, file = saved(towers.VIT, tmp_path / "weights.pt")
+    ours = towers.build(*with_weights(towers.VIT, file, final_norm=False))
     model.visual.ln_post = nn.Identity()
     with torch.inference_mode():
         seen = ours.image.normalised(towers.pixels(32))
@@ -116,10 +99,10 @@ def test_without_the_final_norm_tokens_are_projected_as_they_are(tmp_path: Path)
 
 
 def test_a_checkpoint_needs_the_pretrained_file_no_more(tmp_path: Path) -> None:
-    _, file = saved(VIT, tmp_path / "weights.pt")
-    wanted = towers.recipe(*with_weights(VIT, file))
-    model = towers.build(*with_weights(VIT, file))
-    tokenizer = TrainedTokenizer("{}", None, 1, 1, "canonicalize", VOCABULARY)
+    _, file = saved(towers.VIT, tmp_path / "weights.pt")
+    wanted = towers.recipe(*with_weights(towers.VIT, file))
+    model = towers.build(*with_weights(towers.VIT, file))
+    tokenizer = TrainedTokenizer("{}", None, 1, 1, "canonicalize", towers.VOCABULARY)
     checkpoint.save_checkpoint(tmp_path / "checkpoint.pt", Checkpoint(wanted, tokenizer, model))
     Path(file).unlink()
     again = checkpoint.load_checkpoint(tmp_path / "checkpoint.pt")
@@ -129,40 +112,38 @@ def test_a_checkpoint_needs_the_pretrained_file_no_more(tmp_path: Path) -> None:
 
 
 def test_towers_of_one_source_read_its_weights_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, file = saved(VIT, tmp_path / "weights.pt")
+    _, file = saved(towers.VIT, tmp_path / "weights.pt")
     read: list[str] = []
     monkeypatch.setattr(open_clip, "load_checkpoint", lambda _, path: read.append(path))
-    towers.build(*with_weights(VIT, file))
+    towers.build(*with_weights(towers.VIT, file))
     assert read == [file]
 
 
 def test_a_random_model_projects_to_any_length() -> None:
     dim = {"name": "clip", "dim": 7}
-    model = towers.build(towers.RESNET_IMAGE, VIT_TEXT, dim)
+    model = towers.build(towers.RESNET_IMAGE, towers.VIT_TEXT, dim)
     assert model.image(towers.pixels(64)).shape == model.text(towers.tokens()).shape == (4, 7)
 
 
-def test_weights_that_cannot_be_fetched(no_network: None) -> None:
-    with pytest.raises(TowerError, match=r"'openai' of RN50-quickgelu are not here .* name it: pretrained"):
-        catalogue.load("RN50-quickgelu", "openai", 1024)
-
-
-def test_weights_that_nobody_knows(no_network: None) -> None:
-    with pytest.raises(TowerError, match=r"'webly' is no file, and no weights of RN101; open_clip has: open"):
-        catalogue.load("RN101", "webly", 512)
-
-
-def test_weights_of_another_activation(no_network: None) -> None:
-    with pytest.raises(TowerError, match="'openai' has another activation than RN101"):
-        catalogue.load("RN101", "openai", 512)
+@pytest.mark.parametrize(
+    ("model", "weights", "dim", "said"),
+    [
+        ("RN50-quickgelu", "openai", 1024, "'openai' of RN50-quickgelu are not here .* name it: pretrained"),
+        ("RN101", "webly", 512, "'webly' is no file, and no weights of RN101; open_clip has: open"),
+        ("RN101", "openai", 512, "'openai' has another activation than RN101"),
+    ],
+)
+def test_weights_that_cannot_be_had(no_network: None, model: str, weights: str, dim: int, said: str) -> None:
+    with pytest.raises(TowerError, match=said):
+        catalogue.load(model, weights, dim)
 
 
 def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
     (tmp_path / "text.pt").write_text("hello", encoding="utf-8")
     torch.save({"weight": torch.ones(3)}, tmp_path / "other.pt")
     for file in ("text.pt", "other.pt"):
-        with pytest.raises(TowerError, match=f"{file} does not hold the weights of {VIT}: "):
-            catalogue.load(VIT, str(tmp_path / file), DIM)
+        with pytest.raises(TowerError, match=f"{file} does not hold the weights of {towers.VIT}: "):
+            catalogue.load(towers.VIT, str(tmp_path / file), towers.DIM)
 
 
 @pytest.mark.parametrize(
@@ -172,36 +153,36 @@ def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
         ({"model": "coca_ViT-B-32"}, {}, "no plain CLIP text tower"),
         ({"size": 64}, {}, "tiny-vit sees 32 pixels; set size = 32"),
         (
-            {"model": RESNET, "size": 64, "final_norm": False},
+            {"model": towers.RESNET, "size": 64, "final_norm": False},
             {},
             "tiny-resnet is no plain vision transformer",
         ),
-        ({"model": RESNET, "size": 64, "tokens": 1}, {}, "tiny-resnet is no plain vision transformer"),
-        ({"model": RESNET, "size": 64, "checkpointing": True}, {}, "no checkpointing for tiny-resnet"),
+        ({"model": towers.RESNET, "size": 64, "tokens": 1}, {}, "tiny-resnet is no plain vision transformer"),
+        ({"model": towers.RESNET, "size": 64, "checkpointing": True}, {}, "no checkpointing for tiny-resnet"),
         ({}, {"context": 77}, "tiny-vit reads 12 tokens; set context = 12"),
-        ({}, {"tokens": 1, "model": SIGLIP}, "appended to causal towers only"),
-        ({"model": SIGLIP, "size": 160}, {}, "tiny-siglip makes features of length 64, not 24"),
+        ({}, {"tokens": 1, "model": towers.SIGLIP}, "appended to causal towers only"),
+        ({"model": towers.SIGLIP, "size": 160}, {}, "tiny-siglip makes features of length 64, not 24"),
     ],
 )
 def test_what_a_model_cannot_do_is_refused(image: dict[str, Any], text: dict[str, Any], said: str) -> None:
     with pytest.raises(TowerError, match=said):
-        towers.build({**VIT_IMAGE, **image}, {**VIT_TEXT, **text}, CLIP)
+        towers.build({**towers.VIT_IMAGE, **image}, {**towers.VIT_TEXT, **text}, towers.CLIP)
 
 
 def test_pretrained_features_keep_their_length(tmp_path: Path) -> None:
-    _, file = saved(VIT, tmp_path / "weights.pt")
+    _, file = saved(towers.VIT, tmp_path / "weights.pt")
     with pytest.raises(TowerError, match="tiny-vit makes features of length 24, not 16; set dim"):
-        towers.build({**VIT_IMAGE, "pretrained": file}, VIT_TEXT, {"name": "clip", "dim": 16})
+        towers.build({**towers.VIT_IMAGE, "pretrained": file}, towers.VIT_TEXT, {"name": "clip", "dim": 16})
 
 
 def test_a_tokenizer_with_too_many_ids_is_refused() -> None:
     with pytest.raises(TowerError, match="the tokenizer has 301 ids, tiny-vit knows 300"):
-        towers.build(VIT_IMAGE, VIT_TEXT, CLIP, VOCABULARY + 1)
+        towers.build(towers.VIT_IMAGE, towers.VIT_TEXT, towers.CLIP, towers.VOCABULARY + 1)
 
 
 def test_siglip_pads_are_read_like_words() -> None:
-    text = {**SIGLIP_TEXT, "tokens": "all"}
-    image = {**VIT_IMAGE, "tokens": "all"}
+    text = {**towers.SIGLIP_TEXT, "tokens": "all"}
+    image = {**towers.VIT_IMAGE, "tokens": "all"}
     with pytest.raises(TowerError, match="set pads = 'kept'"):
         towers.build(image, text, towers.CLOUD)
     kept = towers.build(image, {**text, "pads": "kept"}, towers.CLOUD)
@@ -210,9 +191,9 @@ def test_siglip_pads_are_read_like_words() -> None:
 
 def test_a_kind_that_nobody_knows_names_its_place() -> None:
     with pytest.raises(RecipeError, match=r"towers: image: .*'huge'.*'small', 'openclip'"):
-        towers.recipe({"kind": "huge"}, VIT_TEXT, CLIP)
+        towers.recipe({"kind": "huge"}, towers.VIT_TEXT, towers.CLIP)
     with pytest.raises(RecipeError, match=r"nothing reads the key image\.width; there are: tokens"):
-        towers.recipe({**VIT_IMAGE, "width": 3}, VIT_TEXT, CLIP)
+        towers.recipe({**towers.VIT_IMAGE, "width": 3}, towers.VIT_TEXT, towers.CLIP)
 
 
 def test_pictures_are_wanted_as_the_weights_want_them() -> None:
@@ -221,7 +202,7 @@ def test_pictures_are_wanted_as_the_weights_want_them() -> None:
     laion = OpenClipImageSection(model="ViT-L-14", pretrained="laion2b_s32b_b82k")
     assert image_spec(laion).mean == (0.5, 0.5, 0.5)
     assert image_spec(OpenClipImageSection(model="RN101", pretrained="some/file.pt")).mean == CLIP_MEAN
-    assert image_spec(OpenClipImageSection(model=VIT, size=32)).mean == CLIP_MEAN
+    assert image_spec(OpenClipImageSection(model=towers.VIT, size=32)).mean == CLIP_MEAN
 
 
 @pytest.mark.slow

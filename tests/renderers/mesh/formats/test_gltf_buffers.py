@@ -50,18 +50,10 @@ def test_sparse_numbers(tmp_path: Path) -> None:
     assert extent(load_model(glb.save(tmp_path))) == [1, 0.5, 0]
 
 
-def meshopt_square() -> Glb:
-    glb = Glb()
-    places, faces = glb.packed(SQUARE, "ATTRIBUTES"), glb.packed(SQUARE_FACES, "TRIANGLES")
-    position = glb.add("accessors", bufferView=places, count=4, type="VEC3", componentType=5126)
-    corners = glb.add("accessors", bufferView=faces, count=6, type="SCALAR", componentType=5123)
-    glb.tree["extensionsRequired"] = ["EXT_meshopt_compression"]
-    glb.place(glb.mesh({"POSITION": position}, indices=corners, material=unlit(glb, (0, 0, 1, 1))))
-    return glb
-
-
 def test_meshopt(tmp_path: Path) -> None:
-    path = meshopt_square().save(tmp_path)
+    glb = Glb()
+    glb.packed_surface(material=unlit(glb, (0, 0, 1, 1)))
+    path = glb.save(tmp_path)
     assert len(load_model(path).faces) == 2
     assert seen_at(front(path), 0.2, 0.2) == BLUE
 
@@ -77,7 +69,8 @@ def test_meshopt_filters(tmp_path: Path) -> None:
     "change", [{"count": 1 << 40}, {"byteStride": 1 << 20}, {"mode": "WOOL"}, {"count": 4000}]
 )
 def test_meshopt_that_lies(tmp_path: Path, change: dict[str, object]) -> None:
-    glb = meshopt_square()
+    glb = Glb()
+    glb.packed_surface()
     for view in glb.tree["bufferViews"]:
         if "extensions" in view:
             view["extensions"]["EXT_meshopt_compression"].update(change)

@@ -7,8 +7,6 @@ import pytest
 
 from renderers.mesh.load import load_model
 from tests.renderers.glb import SQUARE, SQUARE_IN_BALL, Glb
-from tests.renderers.hostile.originals import draco
-from tests.renderers.seeing import saved
 
 
 @pytest.mark.parametrize(("mode", "order"), [(5, [0, 1, 3, 2]), (6, [0, 1, 2, 3]), (4, [0, 1, 2, 0, 2, 3])])
@@ -22,7 +20,9 @@ def test_strips_fans_and_lists_make_the_same_square(tmp_path: Path, mode: int, o
 
 
 def test_draco(tmp_path: Path) -> None:
-    model = load_model(saved(tmp_path, "mesh.glb", draco()))
+    glb = Glb()
+    glb.draco_surface()
+    model = load_model(glb.save(tmp_path))
     assert len(model.faces) == 2
     assert np.allclose(np.sort(model.vertices, axis=0), np.sort(SQUARE_IN_BALL, axis=0), atol=1e-3)
 

@@ -31,7 +31,7 @@ from index.fit.questions import (
     read_known_items,
 )
 from index.fit.trials import ReadSearcher, Trial, TrialMaker
-from index.fit.weights import fit_weights, teaching
+from index.fit.weights import fit_weights, has_lone_captions, teaching
 from index.search.confidence import (
     CONFIDENCE_PRIOR,
     RISING,
@@ -65,7 +65,10 @@ FEWEST_TRIALS = 8  # of a side, for a fit
 FEWEST_JUDGED = 40  # trials from which held-out halves say how good a fit is
 NOTE = "evidence"  # of the store, with the model
 JUDGED = 5  # best candidates that a confidence is fitted on
-CURVE_SPREAD = 0.09  # how far a fit may carry what a fact adds to a confidence (std. dev.)
+# How far a fit may carry what a fact adds to a confidence (std. dev.). Pictures are asked as people ask with
+# them; what people say in other words no question tells.
+CURVE_SPREAD: Mapping[Side, float] = {"text": 0.09, "image": 0.3, "shape": 0.3}
+PICTURES: frozenset[QuestionKind] = frozenset({"picture", "new picture"})
 TEXTLESS: frozenset[QuestionKind] = frozenset(  # where they are strange, no text of the item answers
     {"no texts", "strange words", "name"}
 )
@@ -126,7 +129,7 @@ def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: in
     sides = {}
     for side, some in trials.items():
         if len(_usual(_telling(some))) >= FEWEST_TRIALS:
-            sides[side] = _fit_side(prior_model(side), some)
+            sides[side] = _fit_side(side, some)
     return EvidenceModel(sides, items, version)
 
 
@@ -135,7 +138,7 @@ def _telling(trials: Sequence[Trial]) -> Sequence[Trial]:
 
 
 def _usual(trials: Sequence[Trial]) -> Sequence[Trial]:
-    return [trial for trial in trials if trial.kind != "other words"]
+    return [trial for trial in trials if trial.kind not in ("other words", "new picture")]
 
 
 def _fit_both(prior: SideModel, trials: Sequence[Trial]) -> SideModel:
@@ -148,8 +151,8 @@ def _fit_both(prior: SideModel, trials: Sequence[Trial]) -> SideModel:
     return SideModel(weights, wordless=fit_weights(prior.wordless, unheard, LEGS))
 
 
-def _fit_side(prior: SideModel, asked: Sequence[Trial]) -> SideModel:
-    every = _telling(asked)
+def _fit_side(side: Side, asked: Sequence[Trial]) -> SideModel:
+    prior, every = prior_model(side), _telling(asked)
     trials = _usual(every)
     heard = [leg for leg in LEGS if any(trial.scores.values[:, PLACES[leg]].any() for trial in trials)]
     fitted = replace(
@@ -181,7 +184,7 @@ def _fit_side(prior: SideModel, asked: Sequence[Trial]) -> SideModel:
     told = [(evidence, trial) for evidence, trial in judged if trial.tells]
     return replace(
         fitted,
-        confidence=fit_confidence([evidence for evidence, _ in told], [trial for _, trial in told]),
+        confidence=CONFIDENCE_PRIOR if has_lone_captions(every) else fit_confidence(told, CURVE_SPREAD[side]),
         recall=recall,
         legs=quality,
         outcomes=_outcomes(judged),
@@ -205,7 +208,7 @@ def _outcomes(judged: Sequence[tuple[Evidence, Trial]]) -> dict[QueryClass, tupl
     outcomes: dict[QueryClass, list[Outcome]] = {}
     for evidence, trial in judged:
         scores, chosen = trial.scores, evidence[trial.candidates]
-        if _counts_for_confidence(trial) >= AS_PEOPLE_ASK:
+        if trial.kind != "picture" and _counts_for_confidence(trial) >= AS_PEOPLE_ASK:
             gain = find_rivals(chosen, trial.items, scores.length, scores.strange).gain
             behind = float(chosen.max() - evidence[trial.right].max())
             like_it = outcomes.setdefault(class_of(scores.length, scores.strange), [])
@@ -223,17 +226,20 @@ def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> floa
 
 
 def _counts_for_confidence(trial: Trial) -> float:
-    """How much a query says of how sure the search may be of others like it: other words only where they are
-    strange to the collection; and strange ones only where the item has a text that a reader could know.
+    """How much a question says of how sure the search may be of queries like it: other words only where they
+    are strange to the collection, and strange ones only where the item has a text that a reader could know. A
+    picture asks twice.
     """
     strange = trial.scores.strange
+    if trial.kind in PICTURES:
+        return 0.5
     return strange if trial.kind == "other words" else 1 - strange if trial.kind in TEXTLESS else 1.0
 
 
-def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> Curves:
+def fit_confidence(judged: Sequence[tuple[Evidence, Trial]], spread: float) -> Curves:
     """The logistic curves of the best candidates, right or not: of the first, and of the others."""
     facts, right, counts = [], [], list[float]()
-    for of_trial, trial in zip(evidence, trials, strict=True):
+    for of_trial, trial in judged:
         scores, chosen = trial.scores, of_trial[trial.candidates]
         rivals = find_rivals(chosen, trial.items, scores.length, scores.strange)
         first = np.argsort(-chosen)[:JUDGED]
@@ -245,7 +251,7 @@ def fit_confidence(evidence: EachEvidence, trials: Sequence[Trial]) -> Curves:
         np.concatenate(right),
         np.array(counts),
         np.ravel(CONFIDENCE_PRIOR),
-        CURVE_SPREAD,
+        spread,
         RISING,
     )
     return as_curves(curve)

@@ -27,7 +27,17 @@ MOST_JUDGED = 200  # texts that people asked with, those that were judged last
 PIECE = 3  # words of a short query
 
 QuestionKind = Literal[
-    "caption", "no texts", "some words", "strange words", "other words", "quote", "name", "picture", "judged"
+    "caption",
+    "no texts",
+    "some words",
+    "strange words",
+    "other words",
+    "quote",
+    "name",
+    "picture",
+    "new picture",
+    "mesh",
+    "judged",
 ]
 MEANINGLESS_QUERIES, LETTERS = 32, "abcdefghijklmnopqrstuvwxyz"
 TextEncoder = Callable[[Sequence[str]], Features]
@@ -120,9 +130,10 @@ def judged_questions(now: Connection, encode: TextEncoder | None) -> list[Questi
 def _hidden_captions(one: KnownItem, random: np.random.Generator) -> Iterator[Question]:
     """A whole caption, with all others known, and where no item has a text."""
     captions, features = one.texts.captions, one.features("text")
-    if not captions or len(captions) != len(features):
+    saying = places_that_say_something(one.texts)
+    if not saying or len(captions) != len(features):
         return
-    hidden = int(random.integers(len(captions)))
+    hidden = int(random.choice(saying))
     if len(captions) > 1:
         yield _hiding(one, hidden, features[hidden], "caption", captions[hidden])
     yield Question(one.edition, "text", features[hidden], "no texts", captions[hidden])
@@ -147,15 +158,32 @@ def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) 
     """A few words of a hidden caption, of a known one, and the name; their features come later."""
     captions, features = one.texts.captions, one.features("text")
     if captions and len(captions) == len(features):
-        hidden, stored = random.integers(len(captions), size=2).tolist()
-        kind: QuestionKind = "some words" if len(captions) > 1 else "strange words"  # of no text of its owner
-        yield _hiding(one, hidden, None, kind, cut_words(captions[hidden], common, random))
-        if others := _words_of_no_other(one.texts, hidden):
-            yield _hiding(one, hidden, None, "other words", others)
+        if saying := places_that_say_something(one.texts):
+            hidden = int(random.choice(saying))
+            # of no text of its owner
+            kind: QuestionKind = "some words" if len(captions) > 1 else "strange words"
+            yield _hiding(one, hidden, None, kind, cut_words(captions[hidden], common, random))
+            if others := _words_of_no_other(one.texts, hidden):
+                yield _hiding(one, hidden, None, "other words", others)
+        stored = int(random.integers(len(captions)))
         yield Question(one.edition, "text", None, "quote", cut_words(captions[stored], common, random))
     name = readable_name(one.texts)
     if name:
         yield Question(one.edition, "text", None, "name", name)
+
+
+def places_that_say_something(texts: ItemTexts) -> list[int]:
+    """The captions of which half of the words, at least, are not in the name or the path.
+
+    Others were made of these by a program. They are no questions: nobody hides what the name says too.
+    """
+    written = "".join(filter(str.isalnum, f"{texts.path or ''}{texts.name}".casefold()))
+    places = []
+    for place, caption in enumerate(texts.captions):
+        words = fold_caption(caption).split()
+        if 2 * sum(word not in written for word in words) >= len(words) > 0:
+            places.append(place)
+    return places
 
 
 def cut_words(text: str, common: set[str], random: np.random.Generator) -> str:
@@ -193,8 +221,10 @@ def readable_name(texts: ItemTexts) -> str:
 
 
 def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterator[Question]:
-    """One photo or, without any, one view, of which the half that is least like it is known: a new picture
-    is no neighbour of those that are there. As a mesh has them, half of the views; the others are known.
+    """One photo or, without any, one view; half of the views as a mesh has them. The others are known.
+
+    One picture asks again where only the half of the others is known that is least like it: a picture that
+    people ask with is no neighbour of those that are there.
     """
     source: Side = "image" if side == "image" and one.features("image") else "shape"
     features = one.features(source)
@@ -202,11 +232,13 @@ def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterat
         return
     order = random.permutation(len(features)).tolist()
     asked = order[:1] if side == "image" else order[: max(1, len(order) // 2)]
-    feature = pool_mean(np.stack([features[place] for place in asked]))
     known = [features[place] for place in order[len(asked) :]]
+    feature = pool_mean(np.stack([features[place] for place in asked]))
+    kind: QuestionKind = "picture" if side == "image" else "mesh"
+    question = Question(one.edition, side, feature, kind, known=known, taken_from=source)
+    yield question
     if side == "image":
-        known = _least_alike(feature, known)
-    yield Question(one.edition, side, feature, "picture", known=known, taken_from=source)
+        yield replace(question, kind="new picture", known=_least_alike(feature, known))
 
 
 def _least_alike(feature: Feature, others: Sequence[Feature]) -> list[Feature]:

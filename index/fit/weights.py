@@ -20,7 +20,16 @@ def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
     """
     if _hides_captions(trials):
         return trials
+    if has_lone_captions(trials):
+        return []
     return [trial for trial in trials if trial.kind not in ("name", "strange words")]
+
+
+def has_lone_captions(trials: Sequence[Trial]) -> bool:
+    """Whether items have captions, and none has two. Then a question either is what its item says, or asks
+    for one that says nothing meanwhile: neither is like what people ask.
+    """
+    return not _hides_captions(trials) and any(trial.kind == "no texts" for trial in trials)
 
 
 def _hides_captions(trials: Sequence[Trial]) -> bool:

@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.fit.questions import judged_questions
+from index.fit.questions import KnownItem, judged_questions, places_that_say_something, questions
 from index.fit.trials import TrialMaker
 from index.search.model import NAMES
 from index.store.feedback import FeedbackQueryPart, Judgement
+from index.texts.contracts import ItemTexts
 from multifold.types import Features, Item, Verdict
 from tests.index.spaces import FEATURE, SPACE
-from tests.index.things import view
+from tests.index.things import caption, view
 
 COUNT = 60
 
@@ -99,3 +100,27 @@ def test_the_good_are_right_and_the_bad_are_among_the_others(collection: Collect
     assert {int(one) for one in trial.scores.editions[trial.right]} == asked.good
     assert set(trial.scores.editions[trial.candidates & ~trial.right].tolist()) > asked.bad
     assert not (trial.scores.background & trial.right).any()
+
+
+@pytest.mark.parametrize(
+    ("path", "captions", "places"),
+    [
+        ("pack-1.0/wine_glass.gltf", ("wine glass", "pack 1 0 wine glass"), []),
+        ("pack-1.0/wine_glass.gltf", ("wine glass", "for red wine, with a stem"), [1]),
+        ("a/IMG_2041.jpg", ("a dog on the beach", "IMG 2041"), [0]),
+        ("", ("a red chair",), [0]),
+        ("a/chair.glb", ("",), []),
+    ],
+)
+def test_captions_that_only_repeat_the_name_are_no_questions(
+    path: str, captions: tuple[str, ...], places: list[int]
+) -> None:
+    texts = ItemTexts(1, "7", path, captions)
+    assert places_that_say_something(texts) == places
+    item = Item("7", tuple(caption(n, np.eye(FEATURE)[n], text) for n, text in enumerate(captions)))
+    known = KnownItem(1, item, texts)
+    hidden = [one for one in questions([known], lambda some: np.ones((len(some), FEATURE))) if one.texts]
+    assert {one.text for one in hidden if one.kind in ("caption", "no texts")} <= {
+        captions[n] for n in places
+    }
+    assert bool(hidden) == bool(places)

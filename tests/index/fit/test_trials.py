@@ -41,7 +41,7 @@ def trials(collection: Collection, *some: Question) -> list[Trial]:
 
 def test_an_item_asks_by_what_it_is_and_is_right(collection: Collection) -> None:
     every = asked(collection, "n007")
-    assert {one.kind for one in every} == {"caption", "no texts", "picture"}
+    assert {one.kind for one in every} == {"caption", "no texts", "picture", "new picture", "mesh"}
     assert {one.side for one in every} == {"text", "image", "shape"}
     for trial in trials(collection, *every):
         editions = trial.scores.editions

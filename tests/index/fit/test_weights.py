@@ -7,7 +7,7 @@ import pytest
 
 from index.fit.questions import QuestionKind
 from index.fit.trials import Trial
-from index.fit.weights import fit_weights, teaching
+from index.fit.weights import fit_weights, has_lone_captions, teaching
 from index.search.model import LEGS, NAMES, PRIOR_SPREAD, Weights, prior_model
 from index.search.ranking import Scores
 from multifold.types import Leg
@@ -84,3 +84,14 @@ def test_what_counts_is_a_caption_where_one_can_be_hidden() -> None:
     alone = fit_weights(PRIOR, quotes, LEGS)
     beside = fit_weights(PRIOR, [*quotes, trial(9, {})], LEGS)
     assert beside[place("words")] > alone[place("words")] > PRIOR[place("words")]
+
+
+def test_lone_captions_teach_nothing() -> None:
+    """Each asks for what says nothing meanwhile, or is asked with its own words."""
+    kinds: tuple[QuestionKind, ...] = ("no texts", "strange words", "quote", "name")
+    lone = [trial(n, {}, kind) for n, kind in enumerate(kinds)]
+    assert has_lone_captions(lone)
+    assert teaching(lone) == []
+    beside_others = [*lone, trial(9, {}, "caption")]
+    assert not has_lone_captions(beside_others)
+    assert teaching(beside_others) == beside_others

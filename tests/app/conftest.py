@@ -16,7 +16,7 @@ from renderers.orders import PointOrder, RenderedMesh, SampledMesh, ViewOrder
 from renderers.processes import Worker
 from tests import tiny
 from tests.app.browser import Page, browsing
-from tests.app.house import BOXES, House, house
+from tests.app.house import House, house
 
 MOST_KEPT = 3
 
@@ -25,8 +25,7 @@ MOST_KEPT = 3
 def shop(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
     """A service with four boxes."""
     with house(tmp_path_factory.mktemp("shop"), bundle) as opened:
-        for colour in BOXES:
-            assert opened.put(f"{colour}-box", colour).status_code == 200
+        opened.fill()
         yield opened
 
 

@@ -58,6 +58,11 @@ class House:
         """Wait until every request is over, which it is a little after its answer."""
         until(lambda: not self.server.server_state.tasks)
 
+    def fill(self, *colours: str) -> None:
+        """Write a box of each colour."""
+        for colour in colours or BOXES:
+            assert self.put(f"{colour}-box", colour).is_success
+
     def put(self, name: str, colour: str, captions: tuple[str, ...] | None = None) -> httpx.Response:
         """Write a box, with a photo and captions."""
         texts = list(captions or (f"a {colour} box", f"{colour} thing"))

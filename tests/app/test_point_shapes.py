@@ -41,8 +41,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory, bundles: Path) -> Iterator[Ho
     with house(tmp_path_factory.mktemp("shop"), bundles / "points", bundles=bundles) as opened:
         for form in FORMS:
             assert put_stl(opened, form).is_success
-        for colour in BOXES:
-            assert opened.put(f"{colour}-box", colour).is_success
+        opened.fill()
         yield opened
 
 

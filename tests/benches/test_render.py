@@ -8,7 +8,6 @@ import pytest
 
 from benches.render import render
 from benches.render.meshes import write_meshes
-from multifold.errors import MultifoldError
 from renderers.mesh.load import load_model
 
 
@@ -33,15 +32,6 @@ def test_one_turn_measures_loading_and_drawing(meshes: dict[str, Path]) -> None:
     ((load, draw),) = render.time_engine("numba", [meshes["helmet, five maps, 15k faces"]], "ring2", 224, 1)
     assert load > 0
     assert draw > 0
-
-
-def test_an_engine_that_does_not_work_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(render, "write_meshes", lambda folder: {})
-    with pytest.raises(MultifoldError, match="none of these engines works here"):
-        render.run(argparse.Namespace(engines=["blender"], rig="ring2", size=32, rounds=1))
-    assert "blender is left out: no engine is called 'blender'" in capsys.readouterr().err
 
 
 def test_the_table_has_means_ratios_and_a_projection() -> None:

@@ -66,7 +66,7 @@ def test_numbers_worked_by_hand(name: str) -> None:
         assert ndcg_at_k(scores, relevant, int(k))[0] == pytest.approx(expected, abs=1e-9)
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(rankings(), st.integers(1, 12))
 def test_equal_to_the_plain_count(ranking: tuple[Any, Any], k: int) -> None:
     scores, mask = ranking
@@ -77,7 +77,7 @@ def test_equal_to_the_plain_count(ranking: tuple[Any, Any], k: int) -> None:
         assert value == pytest.approx(gains / sum(1 / math.log2(i + 2) for i in range(min(sum(order), k))))
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(rankings(), st.randoms())
 def test_the_order_of_the_gallery_does_not_matter(ranking: tuple[Any, Any], random: Any) -> None:  # noqa: ANN401
     scores, mask = ranking
@@ -87,7 +87,7 @@ def test_the_order_of_the_gallery_does_not_matter(ranking: tuple[Any, Any], rand
     np.testing.assert_allclose(ndcg_at_k(scores[:, order], mask[:, order], 5), ndcg_at_k(scores, mask, 5))
 
 
-@settings(deadline=None)
+@settings(max_examples=50)
 @given(rankings())
 def test_a_tie_is_never_better_than_any_way_to_break_it(ranking: tuple[Any, Any]) -> None:
     scores, mask = ranking

@@ -18,8 +18,7 @@ from tests.app.house import House, house, png
 def judged(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
     """Three boxes, one without a mesh, that people have judged."""
     with house(tmp_path_factory.mktemp("judged"), bundle, feedback="all") as opened:
-        for colour in ("red", "blue"):
-            opened.put(f"{colour}-box", colour)
+        opened.fill("red", "blue")
         opened.client.put("/v1/items/plain", files=[("images", ("p.png", png("white"), "image/png"))])
         with Client(opened.url) as client:
             client.judge(Search(text="like a fire engine"), "red-box", "good", by="ann")

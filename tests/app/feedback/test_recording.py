@@ -22,8 +22,7 @@ from tests.waiting import until
 def open_house(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[House]:
     """A service that keeps everything that is asked."""
     with house(tmp_path_factory.mktemp("data"), bundle, feedback="all") as opened:
-        for colour in ("red", "blue"):
-            assert opened.put(f"{colour}-box", colour).status_code == 200
+        opened.fill("red", "blue")
         yield opened
 
 
@@ -88,8 +87,7 @@ def test_pictures_are_not_kept_unless_that_is_allowed(shop: House, open_house: H
 def test_verdicts_teach_the_evidence(tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(evidence, "QUIET", 0.1)
     with house(tmp_path, bundle, feedback="text") as at:
-        for colour in ("red", "blue", "green", "yellow"):  # strangers are compared with each other
-            at.put(f"{colour}-box", colour)
+        at.fill()  # strangers are compared with each other
         for number in range(evidence.FEW_VERDICTS):
             judge(at, {"text": f"a red box, size {number}"})
 

@@ -29,11 +29,8 @@ def good_afterwards(shop: House) -> Iterator[None]:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (encoded(np.zeros((1, 1, 3), np.uint8)), "smaller than"),
         (png("red")[:-40], "damaged or cut short"),
-        (png("red")[:20], "picture"),
         (HUGE, ""),
-        (b"just text", "not a picture"),
         (b"", "not a picture"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not a picture"),
@@ -47,8 +44,6 @@ def test_pictures_are_checked(shop: House, data: bytes, reason: str) -> None:
     ("name", "data", "reason"),
     [
         ("a.glb", b"this is a text file", "not a GLB"),
-        ("a.glb", b"", ""),
-        ("a.glb", glb({"asset": {"version": "2.0"}}), "neither triangles nor points"),
         ("a.glb", triangle_with(np.nan), "NaN"),
         ("a.glb", triangle_with(np.inf), "infinity"),
         ("a.glb", box("red")[:-100], ""),
@@ -195,8 +190,7 @@ def resident(shop: House) -> float:
 def test_a_storm_of_hostile_uploads_between_good_requests(tmp_path: Path, bundle: Path, count: int) -> None:
     rng, before = random.Random(7), 0.0
     with house(tmp_path, bundle) as victim:
-        for colour in BOXES:
-            assert victim.put(f"{colour}-box", colour).status_code == 200
+        victim.fill()
         for number in range(count):
             response = victim.client.post("/v1/search", files=[hostile_part(number, rng)])
             assert response.status_code == 422, response.text

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.openapi import openapi_document
-from tests.app.house import BOXES, House
+from tests.app.house import House
 from tests.app.http.operations import NAMED, OF_A_COLLECTION, SCOPES
 from tests.conftest import FRESH
 
@@ -92,8 +92,7 @@ def test_keys_are_described() -> None:
 @pytest.fixture(scope="module")
 def victim(own: House) -> House:
     """A service with four boxes that may be ruined."""
-    for colour in BOXES:
-        assert own.put(f"{colour}-box", colour).status_code == 200
+    own.fill()
     return own
 
 

@@ -5,15 +5,9 @@ import argparse
 import pytest
 
 from benches.index import race
-from benches.index.racers import RACERS, Racer
+from benches.index.racers import RACERS
 
 SIZES = ["--rows", "1200", "--dim", "8", "--queries", "16"]
-
-
-class NeverInstalled(Racer):
-    """A library that nobody has."""
-
-    package, title = "no_such_library", "a missing library"
 
 
 def run(*names: str) -> None:
@@ -43,11 +37,3 @@ def test_a_racer_is_filled_searched_and_changed(
     recalls = [row[race.ASKED.index("recall")] for row in searched]
     recalls.append(replaced[race.REPLACED.index("recall after")])
     assert min(map(float, recalls)) >= least
-
-
-def test_a_missing_library_is_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(RACERS, "missing", NeverInstalled)
-    run("missing")
-    assert "a missing library is left out: no module no_such_library is installed" in capsys.readouterr().out

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from app.ingest.sources import FileStamp, stamp_file
-from multifold.bundle.bundle import ViewSpec
+from multifold.bundle.bundle import ViewSpec, file_hash
 from multifold.errors import MultifoldError
 from renderers.mesh.formats.mesh_file import EXTENSIONS, digest_content
 
@@ -83,8 +83,7 @@ class ContentCache(AbstractContextManager["ContentCache"]):
             files = mesh.files
             complete = not mesh.missing
         else:
-            with open(path, "rb") as picture:
-                value = hashlib.file_digest(picture, "sha256").hexdigest()
+            value = file_hash(path)
         content = FileContent(value, (before, *map(stamp_file, files[1:])))
         youngest = max(max(stamp[2], stamp[3]) for stamp in content.stamps)
         if complete and youngest < started - self._settled and content.is_current():

@@ -6,7 +6,6 @@ immich:           visual/ and textual/, each with model.onnx and configuration; 
 transformers.js:  onnx/vision_model.onnx and onnx/text_model.onnx, and variants of them with a suffix
 """
 
-import hashlib
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -14,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
+from multifold.bundle.bundle import file_hash
 from multifold.errors import MultifoldError
 
 Variant: TypeAlias = Literal["fp32", "fp16", "int8"]
@@ -63,10 +63,7 @@ class PublishedFiles:
 
     def hashes(self, names: Iterable[str]) -> dict[str, str]:
         """The sha256 of these files; one that is pinned must have the pinned one."""
-        hashes = {}
-        for name in names:
-            with open(self.path(name), "rb") as file:
-                hashes[name] = hashlib.file_digest(file, "sha256").hexdigest()
+        hashes = {name: file_hash(self.path(name)) for name in names}
         for name, pinned in self.pins.items():
             if hashes.get(name, pinned) != pinned:
                 known = f"its sha256 is {hashes[name]}, not {pinned}"

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from multifold import durable
+from multifold.bundle.bundle import file_hash
 from multifold.durable import make_folder, sync_folder
 from multifold.errors import MultifoldError
 
@@ -179,8 +180,7 @@ def key_of(path: Path) -> BlobKey:
 def hash_of(path: Path) -> str | None:
     """The sha256 of a file; None if it cannot be read."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return file_hash(path)
     except OSError:
         return None
 

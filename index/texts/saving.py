@@ -1,6 +1,5 @@
 """A text index on disk: one file for each of its arrays, read memory-mapped, and one that names them all."""
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from index.texts.contracts import TextIndexError
+from multifold.bundle.bundle import file_hash
 from multifold.durable import make_folder, replace_file, write_file
 
 FORMAT = 3
@@ -28,7 +28,7 @@ def write_arrays(path: Path, groups: Groups, about: Mapping[str, object]) -> Non
             file = path / f"{group}-{name}.npy"
             with replace_file(file) as out:
                 np.save(out, values)
-            sums[file.name] = _sum(file)
+            sums[file.name] = file_hash(file)
     write_file(path / CONTENTS, json.dumps({"format": FORMAT, "about": about, "files": sums}).encode())
 
 
@@ -37,7 +37,9 @@ def read_arrays(path: Path) -> tuple[Groups, dict[str, Any]]:
     try:
         contents = json.loads((path / CONTENTS).read_bytes())
         files: dict[str, str] = contents["files"]
-        if contents["format"] != FORMAT or any(_sum(path / name) != told for name, told in files.items()):
+        if contents["format"] != FORMAT or any(
+            file_hash(path / name) != told for name, told in files.items()
+        ):
             raise TextIndexError(f"{path} is damaged or of another version: delete it and it is built again")
         groups = defaultdict[str, dict[str, np.ndarray]](dict)
         for file in files:
@@ -48,8 +50,3 @@ def read_arrays(path: Path) -> tuple[Groups, dict[str, Any]]:
         raise TextIndexError(
             f"{path} is no index of texts ({error}): delete it and it is built again"
         ) from error
-
-
-def _sum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -93,18 +93,19 @@ def measure(tree: ClassTree, predicted: Sequence[str], true: Sequence[str]) -> H
     """The means of all measures over pairs of a predicted and a true class."""
     if not true or len(predicted) != len(true):
         raise ClassTreeError(f"{len(predicted)} predictions for {len(true)} things cannot be measured")
-    rows = [_row(tree, one, other) for one, other in zip(predicted, true, strict=True)]
-    return HierarchyMeasures(*(sum(column) / len(rows) for column in zip(*rows, strict=True)))
+    each = [vars(_measure_one(tree, one, other)) for one, other in zip(predicted, true, strict=True)]
+    return HierarchyMeasures(**{name: sum(one[name] for one in each) / len(each) for name in each[0]})
 
 
-def _row(tree: ClassTree, predicted: str, true: str) -> tuple[float, ...]:
-    ours, theirs = tree.ancestors(predicted), tree.ancestors(true)
+def _measure_one(tree: ClassTree, predicted: str, true: str) -> HierarchyMeasures:
+    ours = tree.ancestors(predicted)
+    theirs = tree.ancestors(true)
     shared = len(ours & theirs)
-    return (
-        float(predicted == true),
-        float(tree.steps(predicted, true)),
-        float(len(ours) - shared + 1),
-        shared / max(1, len(ours | theirs)),
-        shared / max(1, len(ours)),
-        shared / max(1, len(theirs)),
+    return HierarchyMeasures(
+        accuracy=float(predicted == true),
+        tie=float(tree.steps(predicted, true)),
+        lca=float(len(ours) - shared + 1),
+        jaccard=shared / max(1, len(ours | theirs)),
+        precision=shared / max(1, len(ours)),
+        recall=shared / max(1, len(theirs)),
     )

@@ -1,4 +1,4 @@
-"""`multifold serve` as a process of its own."""
+"""Commands as processes of their own, and `multifold serve` above all."""
 
 import os
 import re
@@ -13,21 +13,26 @@ import httpx
 
 from tests.waiting import PATIENCE, until
 
+# An interrupt ends it also where we are in the background ourselves.
+CODE = (
+    "import signal, sys; from multifold.cli import main; "
+    "signal.signal(signal.SIGINT, signal.default_int_handler); sys.exit(main(sys.argv[1:]))"
+)
+
 
 class Process:
-    """A running `multifold serve`, and what it has printed."""
+    """A running command, and what it has printed."""
 
-    def __init__(self, data: Path, bundle: Path, *more: str, **environment: str) -> None:
-        words = ["serve", "--data", str(data), "--bundle", str(bundle), "--port", "0", *more]
-        code = "import sys; from multifold.cli import main; sys.exit(main(sys.argv[1:]))"
+    def __init__(self, *words: str, **environment: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", code, *words],
+            [sys.executable, "-c", CODE, *words],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
         )
         self.lines: list[str] = []
+        self.heard = 0  # lines that `says` has passed
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
@@ -38,6 +43,19 @@ class Process:
     @property
     def output(self) -> str:
         return "".join(self.lines)
+
+    def says(self, wanted: str) -> None:
+        """Wait for the next line that holds these words."""
+
+        def said() -> bool:
+            assert self.process.poll() is None, f"{wanted!r} was never said, but {self.output}"
+            for place in range(self.heard, len(self.lines)):
+                if wanted in self.lines[place]:
+                    self.heard = place + 1
+                    return True
+            return False
+
+        until(said, what=wanted)
 
     def client(self) -> httpx.Client:
         """A client of it, once it says that it is ready."""
@@ -56,12 +74,20 @@ class Process:
 
 
 @contextmanager
-def serve(data: Path, bundle: Path, *more: str, **environment: str) -> Iterator[Process]:
-    running = Process(data, bundle, *more, **environment)
+def running(*words: str, **environment: str) -> Iterator[Process]:
+    """A command, which is killed in the end."""
+    process = Process(*words, **environment)
     try:
-        yield running
+        yield process
     finally:
-        running.process.kill()
-        running.wait()
-        assert running.process.stdout is not None
-        running.process.stdout.close()
+        process.process.kill()
+        process.wait()
+        assert process.process.stdout is not None
+        process.process.stdout.close()
+
+
+@contextmanager
+def serve(data: Path, bundle: Path, *more: str, **environment: str) -> Iterator[Process]:
+    words = ["serve", "--data", str(data), "--bundle", str(bundle), "--port", "0", *more]
+    with running(*words, **environment) as process:
+        yield process

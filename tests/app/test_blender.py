@@ -7,11 +7,10 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
 import zipfile
 from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from urllib.parse import quote
 
@@ -20,6 +19,7 @@ from PIL import Image
 
 from multifold.blender import command
 from multifold.blender.connection import AddonConnection, AddonError, FoundModel, refusal_of, title_of
+from tests.answering import answering
 from tests.app.house import House, box, house, png
 
 KEY = "write-key-of-blender"
@@ -122,26 +122,16 @@ def test_trouble_is_a_sentence(yard: House, tmp_path: Path, changes: dict[str, s
         replace(AddonConnection(yard.url, KEY), **changes).find_models("a red box", tmp_path)
 
 
-class _OtherServer(BaseHTTPRequestHandler):
-    """Answers everything with a list."""
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["content-length"]))
-        self.send_response(200)
-        self.send_header("content-length", "2")
-        self.end_headers()
-        self.wfile.write(b"[]")
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 def test_answers_of_other_servers_are_no_traceback(tmp_path: Path) -> None:
-    with HTTPServer(("127.0.0.1", 0), _OtherServer) as server:
-        threading.Thread(target=server.handle_request).start()
-        other = AddonConnection(f"http://127.0.0.1:{server.server_port}")
-        with pytest.raises(AddonError, match="is no Multifold service"):
-            other.find_models("a red box", tmp_path)
+    class Other(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"[]")
+
+    with answering(Other) as port, pytest.raises(AddonError, match="is no Multifold service"):
+        AddonConnection(f"http://127.0.0.1:{port}").find_models("a red box", tmp_path)
     assert refusal_of(b"<html>", 502) == refusal_of(b"[]", 502) == "the service answers 502"
 
 

@@ -1,12 +1,8 @@
 """A folder is followed: what comes, changes, moves and goes is taken in, even while a run goes on."""
 
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from queue import Empty, Queue
-from threading import Thread
 
 import pytest
 
@@ -15,11 +11,9 @@ from app.ingest.watching import FolderWatch, hash_folder_state
 from index.collection import Collection
 from multifold.bundle.canary import open_encoder
 from tests.app.house import house, png
-from tests.waiting import PATIENCE
+from tests.app.process import running
 
-OVER = ""  # the line after the last
-
-Says = Callable[[str], str]
+Says = Callable[[str], None]
 
 
 @pytest.fixture
@@ -90,46 +84,11 @@ def test_a_file_that_grows_is_waited_for(root: Path, looks: int | None) -> None:
 @pytest.fixture
 def says(root: Path, bundle: Path) -> Iterator[Says]:
     """The command at work; ask what line holds some words, and it waits for it."""
-    heeded = "signal.signal(signal.SIGINT, signal.default_int_handler)"  # not so in the background
-    code = f"import signal, sys; from multifold.cli import main; {heeded}; sys.exit(main(sys.argv[1:]))"
     words = ["ingest", str(root), "--data", str(root.parent / "data"), "--bundle", str(bundle)]
-    process = subprocess.Popen(
-        [sys.executable, "-c", code, *words, "--watch", "--every", "0.2", "--workers", "1"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    lines: Queue[str] = Queue()
-    assert process.stdout is not None
-    output = process.stdout
-
-    def hear() -> None:
-        for line in output:
-            lines.put(line)
-        lines.put(OVER)
-
-    hearing = Thread(target=hear, daemon=True)
-    hearing.start()
-
-    def wait(wanted: str) -> str:
-        heard = []
-        try:
-            while wanted not in (line := lines.get(timeout=PATIENCE)) and line != OVER:
-                heard.append(line)
-        except Empty:
-            line = OVER
-        if line == OVER:
-            pytest.fail(f"{wanted!r} was never said, but {''.join(heard)}")
-        return line
-
-    yield wait
-    process.send_signal(signal.SIGINT)
-    try:
-        assert process.wait(PATIENCE) == 130
-    finally:
-        process.kill()
-    hearing.join()
-    output.close()
+    with running(*words, "--watch", "--every", "0.2", "--workers", "1") as command:
+        yield command.says
+        command.process.send_signal(signal.SIGINT)
+        assert command.wait() == 130
 
 
 def place(path: Path, data: bytes) -> None:
@@ -149,7 +108,7 @@ def test_the_collection_follows_the_folder_and_a_service_may_come_and_go(
     for number in range(10):
         (more / f"{number}.png").write_bytes(png("blue"))
     more.rename(root / "more")
-    assert "10 added" in says("added")
+    says("10 added")
     place(root / "red.png", png("green"))
     says("1 changed")
     (root / "red.png").rename(root / "green.png")

@@ -54,9 +54,7 @@ def test_every_help_needs_no_library() -> None:
         "data",
         "bench",
     ]
-    commands = [
-        f"{name} --help" for name in (*names, "bench", "data furniture", "data folder", "data text2shape")
-    ]
+    commands = [f"{name} --help" for name in (*names, "data furniture", "data folder", "data text2shape")]
     answer = run_without(EVERYTHING, *commands)
     assert answer.stderr == ""
     assert answer.stdout.count("usage: multifold") == answer.stdout.count("status 0") == len(commands)

@@ -1,6 +1,5 @@
 """A reader learned from captions: words of one meaning meet, and it helps on unseen items."""
 
-import argparse
 from pathlib import Path
 
 import numpy as np
@@ -9,9 +8,9 @@ import pytest
 from multifold import manifest
 from multifold.bundle import bundle as bundles
 from multifold.bundle.text_reader import TextReader, open_text_reader
-from multifold.errors import MultifoldError
+from multifold.cli import main
+from multifold.manifest import ManifestEntry
 from tests import reading, tiny
-from training.commands import reader as command
 from training.data import word_table
 from training.data.word_table import WordTable, WordTableError, learn_words, measure_recall, split_words
 
@@ -99,18 +98,15 @@ def test_the_same_captions_give_the_same_bytes(captions: Captions, tmp_path: Pat
         learn_words(captions[:80]).write(tmp_path / name, {})
     files = sorted(path.name for path in (tmp_path / "one").iterdir())
     assert files == ["config.json", "model.safetensors", "origin.json", "tokenizer.json"]
-    assert all(
-        (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes() for name in files
-    )
+    for name in files:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
 
 
 def test_unknown_forms_of_known_words_are_told_and_other_words_say_nothing(reader: TextReader) -> None:
     assert not reader.encode(["zxqv", "!?", ""]).any()
     things = [("tray", "trays"), ("lamp", "lamps"), ("spoon", "spoons")]
-    items = [(f"a {one} here", f"two {many} there") for one, many in things] * 20 + [
-        ("red vase", "vase")
-    ] * 20
-    small = learn_words(items)
+    items = [(f"a {one} here", f"two {many} there") for one, many in things] + [("red vase", "vase")]
+    small = learn_words(items * 20)
     assert "##s" in small.words
     tokenizer = small.tokenizer()
     assert tokenizer.encode("vases").tokens == ["vase", "##s"]
@@ -146,31 +142,22 @@ def test_words_of_all_scripts(captions: Captions) -> None:
     assert split_words("赤い椅子 \ud800") == ["赤", "い", "椅", "子"]
 
 
-def arguments(*words: str) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
-    return parser.parse_args(words)
-
-
 @pytest.fixture(scope="module")
 def listed(captions: Captions, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("manifests") / "things.jsonl"
-    splits = ["train"] * (LEARNED - 50) + ["test"] * 50
-    lines = enumerate(zip(captions, splits, strict=True))
-    manifest.write(
-        path,
-        (manifest.ManifestEntry(str(i), texts=one, split=split) for i, (one, split) in lines),
-    )
+    entries = [
+        ManifestEntry(str(place), texts=texts, split="train" if place < LEARNED - 50 else "test")
+        for place, texts in enumerate(captions)
+    ]
+    manifest.write(path, entries)
     return path
 
 
 def test_the_command_writes_a_reader_and_says_how_good_it_is(
     listed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert (
-        command.run(arguments("--manifest", str(listed), "--split", "train", "--out", str(tmp_path / "own")))
-        == 0
-    )
+    words = ["--manifest", str(listed), "--split", "train", "--out", str(tmp_path / "own")]
+    assert main(["reader", *words]) == 0
     reader = open_text_reader(tmp_path / "own")
     assert reader.origin["learned_from"] == LEARNED - 50
     assert reader.origin["held_out"]["items"] == 20
@@ -182,17 +169,17 @@ def test_the_command_writes_a_reader_and_says_how_good_it_is(
 def test_the_command_makes_a_reader_part_of_a_bundle(listed: Path, tmp_path: Path) -> None:
     before = tiny.build(tmp_path / "tiny")
     words = ["--manifest", str(listed), "--dim", "12", "--bundle", str(before.folder)]
-    assert command.run(arguments(*words)) == 0
+    assert main(["reader", *words]) == 0
     after = bundles.load(before.folder)
     assert after.reader_folder is not None
     assert open_text_reader(after.reader_folder).dim == 12
     other = reading.write_table_reader(tmp_path / "other")
-    assert command.run(arguments("--from", str(other), "--bundle", str(before.folder))) == 0
+    assert main(["reader", "--from", str(other), "--bundle", str(before.folder)]) == 0
     assert open_text_reader(after.reader_folder).id == open_text_reader(other).id
     assert bundles.load(before.folder).vector_id == before.vector_id
 
 
 @pytest.mark.parametrize("words", [["--manifest", "x.jsonl"], ["--from", "x"], ["--from", "x", "--out", "y"]])
-def test_the_command_asks_where_to(words: list[str]) -> None:
-    with pytest.raises(MultifoldError, match="say where to"):
-        command.run(arguments(*words))
+def test_the_command_asks_where_to(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reader", *words]) == 2
+    assert "say where to" in capsys.readouterr().err

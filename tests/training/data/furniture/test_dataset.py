@@ -1,19 +1,20 @@
 """The set on disk: the same bytes each time, readable, split by design."""
 
-import argparse
 import hashlib
 import io
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import trimesh
 
 from multifold import manifest
+from multifold.cli import main
+from multifold.manifest import ManifestEntry
 from tests.training.data.pieces import mixed, of_kind
-from training.commands import data, run_data
 from training.data.furniture import kinds
 from training.data.furniture.dataset import (
     SHARES,
@@ -36,36 +37,35 @@ def digests(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def test_bytes_depend_on_the_seed_alone(tmp_path: Path) -> None:
-    write_furniture(FurnitureOrder(tmp_path / "one", seed=3), 6, workers=1)
-    write_furniture(FurnitureOrder(tmp_path / "two", seed=3), 6, workers=2)
-    write_furniture(FurnitureOrder(tmp_path / "other", seed=4), 6, workers=1)
-    assert digests(tmp_path / "one") == digests(tmp_path / "two")
-    assert len(digests(tmp_path / "one")) == 7
-    assert not set(digests(tmp_path / "one").values()) & set(digests(tmp_path / "other").values())
+def written(folder: Path, items: int = 6, workers: int = 1, **order: Any) -> list[ManifestEntry]:  # noqa: ANN401
+    return write_furniture(FurnitureOrder(folder, **{"seed": 3, **order}), items, workers)
 
 
-def test_a_piece_does_not_depend_on_how_many_there_are(tmp_path: Path) -> None:
-    few = write_furniture(FurnitureOrder(tmp_path / "few", seed=3), 2)
-    more = write_furniture(FurnitureOrder(tmp_path / "more", seed=3), 4)
-    assert [entry.texts for entry in few] == [entry.texts for entry in more[:2]]
-    assert digests(tmp_path / "few").items() - digests(tmp_path / "more").items() == {
-        ("manifest.jsonl", digests(tmp_path / "few")["manifest.jsonl"])
-    }
+def test_bytes_depend_on_the_seed_and_the_number_alone(tmp_path: Path) -> None:
+    made = written(tmp_path / "one")
+    assert [entry.texts for entry in written(tmp_path / "few", items=2)] == [
+        entry.texts for entry in made[:2]
+    ]
+    written(tmp_path / "two", workers=2)
+    written(tmp_path / "other", seed=4)
+    one, two, other, few = (digests(tmp_path / name) for name in ("one", "two", "other", "few"))
+    assert one == two
+    assert len(one) == 7
+    assert not set(one.values()) & set(other.values())
+    assert few.items() - one.items() == {("manifest.jsonl", few["manifest.jsonl"])}
 
 
 def test_captions_can_be_silent(tmp_path: Path) -> None:
-    for entry in write_furniture(FurnitureOrder(tmp_path / "set", seed=3, unsaid=("colour", "count")), 6):
+    for entry in written(tmp_path / "set", unsaid=("colour", "count")):
         assert any(".colour=" in fact for fact in entry.meta["facts"])
         told = {fact for claims in entry.meta["captions"] for fact in claims}
         assert told
         assert not any(".colour=" in fact or ".count=" in fact for fact in told)
-    mute = write_furniture(FurnitureOrder(tmp_path / "mute", seed=3, unsaid=ATTRIBUTES), 2)
-    assert all(entry.texts for entry in mute)
+    assert all(entry.texts for entry in written(tmp_path / "mute", items=2, unsaid=ATTRIBUTES))
 
 
 def test_the_manifest_holds_what_was_made(tmp_path: Path) -> None:
-    write_furniture(FurnitureOrder(tmp_path / "set", seed=5, captions=6), 3)
+    written(tmp_path / "set", items=3, seed=5, captions=6)
     entries = list(manifest.read(tmp_path / "set" / "manifest.jsonl"))
     for index, entry in enumerate(entries):
         piece = make(5, index, captions=6)
@@ -86,11 +86,8 @@ def test_a_glb_file_holds_the_parts_in_their_colours(kind: str) -> None:
     made = np.concatenate([part.mesh.vertices for part in piece.parts])
     assert np.allclose(loaded.bounds, [made.min(0), made.max(0)], atol=1e-5)
     names = {geometry.visual.material.name for geometry in loaded.geometry.values()}
-    assert names == {"-".join(filter(None, (f.colour, f.pattern, f.material))) for f in _finishes(kind)}
-
-
-def _finishes(kind: str) -> set[Finish]:
-    return {part.finish for part in of_kind(kind)[0].parts}
+    finishes = {part.finish for part in piece.parts}
+    assert names == {"-".join(filter(None, (f.colour, f.pattern, f.material))) for f in finishes}
 
 
 def test_textures_keep_the_colour_and_show_the_pattern() -> None:
@@ -125,16 +122,12 @@ def test_shares_are_kept_over_many_keys() -> None:
     assert split_of_key("key 0") == "train"
 
 
-def test_twins_may_cross_when_asked(tmp_path: Path) -> None:
-    apart = write_furniture(FurnitureOrder(tmp_path / "apart", seed=1), 12)
-    crossing = write_furniture(FurnitureOrder(tmp_path / "crossing", seed=1, allow_twins=True), 12)
+def test_no_signature_crosses_a_split_unless_asked(tmp_path: Path) -> None:
+    apart = written(tmp_path / "apart", items=12, seed=1)
+    crossing = written(tmp_path / "crossing", items=12, seed=1, allow_twins=True)
+    assert [entry.split for entry in apart] == [split_of_key(entry.meta["signature"]) for entry in apart]
     assert [entry.split for entry in crossing] == [split_of_key(entry.id) for entry in apart]
     assert [entry.split for entry in crossing] != [entry.split for entry in apart]
-
-
-def test_no_signature_crosses_a_split(tmp_path: Path) -> None:
-    entries = write_furniture(FurnitureOrder(tmp_path / "set", seed=2), 12)
-    assert [entry.split for entry in entries] == [split_of_key(entry.meta["signature"]) for entry in entries]
 
 
 @pytest.mark.slow
@@ -147,33 +140,24 @@ def test_a_tenth_of_a_thousand_pieces_is_to_test_with(seed: int) -> None:
 
 def test_orders_that_cannot_be_met_are_refused(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "precious.txt").write_text("mine")
-    with pytest.raises(FurnitureError, match="not an empty folder"):
-        write_furniture(FurnitureOrder(tmp_path / "full", seed=0), 1)
-    with pytest.raises(FurnitureError, match="not an empty folder"):
-        write_furniture(FurnitureOrder(tmp_path / "full" / "precious.txt", seed=0), 1)
-    assert (tmp_path / "full" / "precious.txt").read_text() == "mine"
-    for order, items, workers in (
-        (FurnitureOrder(tmp_path / "new", seed=0), 0, 1),
-        (FurnitureOrder(tmp_path / "new", seed=-1), 1, 1),
-        (FurnitureOrder(tmp_path / "new", seed=0, captions=0), 1, 1),
-        (FurnitureOrder(tmp_path / "new", seed=0), 1, 0),
-    ):
+    precious = tmp_path / "full" / "precious.txt"
+    precious.write_text("mine")
+    for taken in (tmp_path / "full", precious):
+        with pytest.raises(FurnitureError, match="not an empty folder"):
+            written(taken, items=1)
+    assert precious.read_text() == "mine"
+    for order in ({"items": 0}, {"seed": -1}, {"captions": 0}, {"workers": 0}):
         with pytest.raises(FurnitureError, match="must be at least"):
-            write_furniture(order, items, workers)
+            written(tmp_path / "new", **order)
     assert not (tmp_path / "new").exists()
 
 
 def test_the_command_writes_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    data.add_arguments(parser)
-    out = tmp_path / "set"
-    words = ["furniture", "--items", "3", "--seed", "7", "--workers", "1", str(out)]
-    assert run_data.run(parser.parse_args(words)) == 0
+    words = ["--items", "3", "--seed", "7", "--workers", "1", str(tmp_path / "set")]
+    assert main(["data", "furniture", *words]) == 0
     assert "manifest.jsonl" in capsys.readouterr().out
-    assert [entry.id for entry in manifest.read(out / "manifest.jsonl")] == [
-        f"furniture-7-{index:05d}" for index in range(3)
-    ]
+    names = [entry.id for entry in manifest.read(tmp_path / "set" / "manifest.jsonl")]
+    assert names == [f"furniture-7-{index:05d}" for index in range(3)]
 
 
 def test_the_set_of_a_seed_stays_what_it_was() -> None:

@@ -89,32 +89,31 @@ def test_colors_are_those_of_the_texture_where_the_point_lies(tmp_path: Path) ->
     assert np.abs(sample.colors[clear].astype(int) - wanted[clear]).max() <= 1
 
 
-def test_colors_of_vertices_mix(tmp_path: Path) -> None:
+def test_colors_are_those_of_the_vertices(tmp_path: Path) -> None:
     box = trimesh.creation.box()
     box.visual.vertex_colors = np.tile([255, 0, 0, 255], (8, 1))
     box.export(tmp_path / "red.ply")
-    sample = sample_points(load_model(tmp_path / "red.ply"), 64)
-    assert (sample.colors == (255, 0, 0)).all()
+    assert (sample_points(load_model(tmp_path / "red.ply"), 64).colors == (255, 0, 0)).all()
+
+
+def cut_square(folder: Path, columns: int) -> MeshModel:
+    """A square of whose texture so many columns are not there."""
+    glb = Glb()
+    pixels = np.full((16, 16, 4), 255, np.uint8)
+    pixels[:, :columns, 3] = 0
+    pbr = {"baseColorTexture": {"index": glb.texture(pixels)}}
+    glb.square(glb.material(pbr=pbr, alphaMode="MASK"))
+    return load_model(glb.save(folder))
 
 
 def test_what_a_texture_cuts_away_has_no_points(tmp_path: Path) -> None:
-    glb = Glb()
-    pixels = np.full((16, 16, 4), 255, np.uint8)
-    pixels[:, :14, 3] = 0
-    pbr = {"baseColorTexture": {"index": glb.texture(pixels)}}
-    glb.square(glb.material(pbr=pbr, alphaMode="MASK"))
-    model = load_model(glb.save(tmp_path))
+    model = cut_square(tmp_path, 14)
     sample = sample_points(model, 2000)
     assert len(sample) == 2000
     # two of sixteen columns are there; the look-up mixes, and the picture repeats, hence half a texel around
     assert (np.abs(sample.positions[:, 0]) > model.vertices[:, 0].max() * 0.68).all()
-
-    glb = Glb()
-    pixels[..., 3] = 0
-    pbr = {"baseColorTexture": {"index": glb.texture(pixels)}}
-    glb.square(glb.material(pbr=pbr, alphaMode="MASK"))
     with pytest.raises(MeshError, match="no surface"):
-        sample_points(load_model(glb.save(tmp_path)), 64)
+        sample_points(cut_square(tmp_path, 16), 64)
 
 
 def test_faces_without_area_are_refused_or_passed_over() -> None:

@@ -93,6 +93,10 @@ def test_pictures_may_lie_among_the_meshes_and_other_settings_draw_anew(
         (("--out", "out"), "what to render"),
         ((".", "--out", "out", "--rig", "round"), "no camera rig"),
         ((".", "--out", "out", "--size", 4), "pixels"),
+        ((".", "--out", "out", "--points", 100, "--format", "png"), "points are no pictures"),
+        ((".", "--out", "out", "--points", 100, "--sheet"), "points are no pictures"),
+        ((".", "--out", "out", "--points", 1), "16 to 100,000 points"),
+        ((".", "--out", "out", "--format", "ply"), "add --points"),
     ],
 )
 def test_mistakes_are_told(
@@ -241,17 +245,3 @@ def test_the_command_writes_points_once(tmp_path: Path, capsys: pytest.CaptureFi
         cloud.vertices, sample_points(load_model(meshes / "deep" / "box.stl"), 100, 3).positions
     )
     assert len(load_model(out / "deep" / "box.stl.ply").faces) == 800  # our reader draws it as a cloud
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--points", 100, "--format", "png"), "points are no pictures"),
-        (("--points", 100, "--sheet"), "points are no pictures"),
-        (("--points", 1), "16 to 100,000 points"),
-        (("--format", "ply"), "add --points"),
-    ],
-)
-def test_options_that_do_not_go_together(tmp_path: Path, options: tuple[object, ...], said: str) -> None:
-    with pytest.raises(MultifoldError, match=said):
-        run(tmp_path, "--out", tmp_path / "out", *options)

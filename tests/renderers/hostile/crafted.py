@@ -15,18 +15,12 @@ from tests.renderers.glb import Glb, pack
 from tests.renderers.hostile.originals import MTL, OBJ, colored_3mf, gltf, made_by, originals
 
 OUTSIDE, MISSING = "outside its folder", "does not lie beside"
+CORNERS = b"v 0 0 0\nv 1 0 0\nv 0 1 0\n"
+POSTSCRIPT = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n"
 CANARY = "canary"  # the name without suffix of the files that lie outside
 FORBIDDEN = ("../canary.bin", "..%2fcanary.bin", "..\\canary.bin", "%2e%2e/canary.bin", "x/../../canary.bin")
-ELSEWHERE = (
-    "/etc/passwd",
-    "file:///etc/passwd",
-    "http://localhost/x.bin",
-    "C:\\x.bin",
-    "a" * 5000,
-    "x\0y",
-    ".",
-    "",
-)
+ELSEWHERE = ("/etc/passwd", "file:///etc/passwd", "http://localhost/x.bin", "C:\\x.bin")
+ODD_NAMES = ("a" * 5000, "x\0y", ".", "")
 
 
 @dataclass(frozen=True)
@@ -59,7 +53,9 @@ def changed(change: Callable[[Glb], object]) -> bytes:
 
 def paths() -> list[Case]:
     """Files that ask for files elsewhere."""
-    cases = [_buffer(uri, OUTSIDE) for uri in FORBIDDEN] + [_buffer(uri, MISSING) for uri in ELSEWHERE]
+    cases = [_buffer(uri, OUTSIDE) for uri in FORBIDDEN] + [
+        _buffer(uri, MISSING) for uri in (*ELSEWHERE, *ODD_NAMES)
+    ]
     linked = gltf()
     del linked["m.bin"]
     cases.append(Case("link outside", linked, OUTSIDE, {"m.bin": "../canary.bin"}))
@@ -173,24 +169,15 @@ def counts() -> list[Case]:
         "mesh.stl": bytes(80) + struct.pack("<I", 4_000_000_000) + bytes(50),
     }
     listed = binary + b"element vertex 3\nproperty float x\nproperty float y\nproperty float z\n"
-    listed += (
-        b"element face 1\nproperty list uint int vertex_indices\nend_header\n"
-        + bytes(36)
-        + struct.pack("<I", 0xFFFFFFFF)
-    )
+    listed += b"element face 1\nproperty list uint int vertex_indices\nend_header\n" + bytes(36)
+    listed += struct.pack("<I", 0xFFFFFFFF)
     names = ["NaN", "Infinity", "-Infinity", "1e999"]
     cases += [Case(f"boasting {name}", {name: data}, "file") for name, data in boasts.items()]
-    cases += [
-        Case(f"place {name}", {"mesh.obj": f"v {name} 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n".encode()}, "damaged")
-        for name in names
-    ]
-    cases += [
-        Case(
-            f"json {name}",
-            {"mesh.gltf": gltf()["mesh.gltf"].replace(b"0.5", name.encode()), "m.bin": gltf()["m.bin"]},
-        )
-        for name in names
-    ]
+    for name in names:
+        place = f"v {name} 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n".encode()
+        text = gltf()["mesh.gltf"].replace(b"0.5", name.encode())
+        cases.append(Case(f"place {name}", {"mesh.obj": place}, "damaged"))
+        cases.append(Case(f"json {name}", {**gltf(), "mesh.gltf": text}))
     return [*cases, Case("a list of 4 billion", {"mesh.ply": listed}, "damaged")]
 
 
@@ -200,36 +187,23 @@ def _restate(told: dict[str, Any], glb: Glb) -> None:
 
 def texts() -> list[Case]:
     """Odd encodings and shapes of text."""
+    text = gltf()["mesh.gltf"].decode()
+    wide = made.dae().replace('?xml version="1.0"', '?xml version="1.0" encoding="utf-16"')
     return [
-        Case("obj in utf-16", {"mesh.obj": OBJ.encode("utf-16"), "m.mtl": MTL.encode()}),
+        Case("obj in utf-16", {**_obj(), "mesh.obj": OBJ.encode("utf-16")}),
         Case("obj in latin-1", {"mesh.obj": b"# caf\xe9 \xff\xfe\n" + OBJ.encode()}),
         Case("obj with zeros", {"mesh.obj": OBJ.replace("square", "\0\0").encode()}),
         Case("obj with lone returns", {"mesh.obj": OBJ.replace("\n", "\r").encode()}),
         Case("obj in one line", {"mesh.obj": b"f " + b"1 " * 200_000}),
-        Case("obj of slashes", {"mesh.obj": b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1//////2 2/ 3\n"}),
-        Case(
-            "obj of huge indices",
-            {"mesh.obj": b"v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 99999999999999999999\n"},
-            "damaged",
-        ),
+        Case("obj of slashes", {"mesh.obj": CORNERS + b"f 1//////2 2/ 3\n"}),
+        Case("obj of huge indices", {"mesh.obj": CORNERS + b"f 1 2 99999999999999999999\n"}, "damaged"),
         Case("obj of one polygon", {"mesh.obj": _polygon(5000)}),
         Case("gltf with a mark", {**gltf(), "mesh.gltf": b"\xef\xbb\xbf" + gltf()["mesh.gltf"]}),
-        Case(
-            "gltf in utf-16",
-            {**gltf(), "mesh.gltf": gltf()["mesh.gltf"].decode().encode("utf-16")},
-            "not valid JSON",
-        ),
+        Case("gltf in utf-16", {**gltf(), "mesh.gltf": text.encode("utf-16")}, "not valid JSON"),
         Case("stl that begins like text", {"mesh.stl": b"solid" + originals()["stl"]["mesh.stl"][5:]}),
         Case("stl text without an end", {"mesh.stl": originals()["stl text"]["mesh.stl"][:300]}),
         Case("off with comments", {"mesh.off": b"OFF # a\n# b\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n"}),
-        Case(
-            "dae in utf-16",
-            {
-                "mesh.dae": made.dae()
-                .replace('?xml version="1.0"', '?xml version="1.0" encoding="utf-16"')
-                .encode("utf-16")
-            },
-        ),
+        Case("dae in utf-16", {"mesh.dae": wide.encode("utf-16")}),
         Case("step of nonsense", {"mesh.step": b"ISO-10303-21;" + b"#1=A(#1);" * 1000}, "damaged"),
     ]
 
@@ -260,22 +234,9 @@ def archives() -> list[Case]:
         Case("a zip called glb", {"mesh.glb": colored_3mf()}, "archive"),
         Case("a picture that boasts", {"mesh.glb": _pictured(_png_head(60_000, 60_000))}, "pixels"),
         Case("a picture of one line", {"mesh.glb": _pictured(_png_head(2_000_000_000, 1))}, "pixels"),
-        Case(
-            "a picture of no kind",
-            {"mesh.glb": _pictured(b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n")},
-        ),
-        Case(
-            "an obj's picture that boasts",
-            {"mesh.obj": OBJ.encode(), "m.mtl": MTL.encode(), "t.png": _png_head(60_000, 60_000)},
-        ),
-        Case(
-            "an obj's picture of postscript",
-            {
-                "mesh.obj": OBJ.encode(),
-                "m.mtl": MTL.encode(),
-                "t.png": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
-            },
-        ),
+        Case("a picture of no kind", {"mesh.glb": _pictured(POSTSCRIPT)}),
+        Case("an obj's picture that boasts", {**_obj(), "t.png": _png_head(60_000, 60_000)}),
+        Case("an obj's picture of postscript", {**_obj(), "t.png": POSTSCRIPT}),
     ]
 
 
@@ -331,6 +292,10 @@ def empty() -> list[Case]:
     return [
         Case(f"{what} in {kind}", {kind: data}, "file") for kind in kinds for what, data in contents.items()
     ]
+
+
+def _obj() -> dict[str, bytes]:
+    return {"mesh.obj": OBJ.encode(), "m.mtl": MTL.encode()}
 
 
 def _buffer(uri: str, reason: str) -> Case:

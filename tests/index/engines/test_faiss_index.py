@@ -22,7 +22,7 @@ from multifold.types import Metric, Vectors
 from tests.index.engines.built import exact_of, found
 
 DIM, LEARNED = 32, 2000
-SCENE = sphere_vectors(7200, DIM, 64)
+SCENE = sphere_vectors(19_000, DIM, 64)
 
 
 def view(start: int, end: int, times: float = 1.0) -> RowView:
@@ -131,19 +131,19 @@ def test_what_comes_later_is_found_in_the_cells_of_what_was_there(
     """Most of the rows are sealed, with cells of their own; then the others come in small steps."""
     if hasty:
         monkeypatch.setattr(faiss_engine, "SLOW_NUMBERS", 64 * DIM)
-    plan = IndexPlan("IVF128,SQ8", "cpu", 0.8, seal_at=800, flat_below=0)
+    plan = IndexPlan("IVF256,SQ8", "cpu", 0.8, seal_at=2000, flat_below=0)
     live, again = (FaissEngine(DIM, "ip", plan, ask=lambda count: SCENE.probes[:count]) for _ in range(2))
-    for start, end in ((0, 6000), *((start, start + 200) for start in range(6000, 7200, 200))):
+    for start, end in ((0, 16_000), *((start, start + 500) for start in range(16_000, 19_000, 500))):
         live.add(np.arange(start, end), SCENE.rows[start:end])
         live.settle()
     largest, *others = sorted(live.parts, key=lambda part: -len(part.rows))
     assert largest.ann is not None
-    assert len(largest.rows) == 6000
+    assert len(largest.rows) == 16_000
     assert {part.ann.cells for part in others if part.ann} == {largest.ann.cells}
-    assert [report.type for report in live.reports()] == ["IVF128,SQ8"] * 2
+    assert [report.type for report in live.reports()] == ["IVF256,SQ8"] * 2
     exact = exact_of(SCENE.rows)
     for one in (live, exact):
-        one.remove(np.arange(0, 7200, 11))
+        one.remove(np.arange(0, 19_000, 11))
     live.save(tmp_path / "rows")
     again.load(tmp_path / "rows")
     asked = np.empty((1, DIM), np.float32)

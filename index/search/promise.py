@@ -49,7 +49,7 @@ class AnswerCut:
 def cut_answer(outcomes: Sequence[Outcome], error: float) -> AnswerCut:
     """The cut under which at most this share of questions like these misses what is right.
 
-    Half of the error is for answers that are empty by mistake, and of the other half what no cut needs.
+    At most half of the error is for answers that are empty by mistake.
     """
     count = len(outcomes)
     missed = int((count + 1) * error + ROUNDING) - 1  # questions that may miss what is right
@@ -62,15 +62,8 @@ def cut_answer(outcomes: Sequence[Outcome], error: float) -> AnswerCut:
     needed = count - missed
     rising = sorted(outcomes)  # those that gain least come first
     empty = missed // 2
-    behind = _least_behind(rising[empty:], needed)
-    while empty < missed and _least_behind(rising[empty + 1 :], needed) <= behind:
-        empty += 1
-    return AnswerCut(rising[empty].gain if empty else -math.inf, behind)
-
-
-def _least_behind(outcomes: Sequence[Outcome], needed: int) -> float:
-    """How far behind an answer has to reach to hold what is right in so many of these."""
-    return sorted(outcome.behind for outcome in outcomes)[needed - 1]
+    behind = sorted(outcome.behind for outcome in rising[empty:])
+    return AnswerCut(rising[empty].gain if empty else -math.inf, behind[needed - 1])
 
 
 def is_unlike(outcomes: Sequence[Outcome], gain: float) -> bool:

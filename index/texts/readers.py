@@ -147,7 +147,7 @@ class ReaderIndex:
         """The rows of items; a text of which the reader knows nothing has none."""
         texts, labels, owners = [], [], []
         for place, item in enumerate(items):
-            texts += [item.name, *item.captions]
+            texts += [_without_digits(item.name), *item.captions]
             labels += [OF_NAME, *range(len(item.captions))]
             owners += [place] * (1 + len(item.captions))
         vectors = self.reader.encode(texts)
@@ -165,6 +165,11 @@ class ReaderIndex:
     def _encode_query(self, query: str) -> Steps:
         steps, sizes = quantise(self.reader.encode([query]))
         return steps[0].astype(np.int16), float(sizes[0])
+
+
+def _without_digits(name: str) -> str:
+    """A name without its numbers: they tell items apart that a reader must take for equals."""
+    return "".join(" " if letter.isdigit() else letter for letter in name)
 
 
 def quantise(vectors: Vectors) -> tuple[Int8[np.ndarray, "b d"], Float32[np.ndarray, " b"]]:

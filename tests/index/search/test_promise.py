@@ -1,5 +1,6 @@
 """Answers are cut so that as many hold what is right as was asked, and are no longer than that needs."""
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
@@ -32,14 +33,14 @@ def test_enough_answers_hold_what_is_right_and_none_is_longer_than_that_needs(
     assert cut.behind == 0 or sum(outcome.behind < cut.behind for outcome in kept) < fewest
 
 
-def test_what_no_longer_answer_needs_goes_to_empty_ones() -> None:
-    """All are first: the error is for those that gain least. Where it is needed, half of it is."""
+def test_half_of_the_error_is_for_empty_answers() -> None:
     first = [Outcome(float(gain), 0.0) for gain in range(99)]
-    assert cut_answer(first, 0.1) == AnswerCut(9.0, 0.0)
+    assert cut_answer(first, 0.1) == AnswerCut(4.0, 0.0)
     deep = [Outcome(float(gain), float(99 - gain)) for gain in range(99)]
-    assert cut_answer(deep, 0.1) == AnswerCut(9.0, 90.0)
+    assert cut_answer(deep, 0.1) == AnswerCut(4.0, 90.0)
     shallow = [Outcome(float(gain), float(gain)) for gain in range(99)]
     assert cut_answer(shallow, 0.1) == AnswerCut(4.0, 93.0)
+    assert cut_answer(shallow[:19], 0.05).gain == -math.inf
 
 
 @pytest.mark.parametrize("error", [0.05, 0.2])

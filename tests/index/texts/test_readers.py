@@ -112,6 +112,11 @@ def test_a_query_of_unknown_words_says_nothing(index: ReaderIndex) -> None:
     assert index.matches("zxqv 77", np.array([3]))[0].text is None
 
 
+def test_numbers_of_names_tell_nothing_apart(index: ReaderIndex) -> None:
+    index.add([ItemTexts(n, f"red car-{n:04}") for n in range(20)])
+    assert len(set(index.scores("crimson", np.arange(20)).tolist())) == 1
+
+
 def test_only_what_is_allowed_is_ranked(index: ReaderIndex) -> None:
     index.add(some_items(200))
     every = index.rank("a red car", 300)[0].tolist()

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from index.search.confidence import CONFIDENCE_PRIOR, Curves
-from index.search.promise import Outcome, QueryClass, class_of
+from index.search.promise import Outcome, QueryClass
 from multifold.types import ASPECTS, Leg, Side
 
 Weights: TypeAlias = Float64[np.ndarray, " w"]
@@ -100,10 +100,6 @@ class SideModel:
     def weights_for(self, strange: float) -> Weights:
         """Those of a query that is so strange."""
         return (1 - strange) * self.weights + strange * self.wordless
-
-    def outcomes_for(self, length: float, strange: float) -> tuple[Outcome, ...]:
-        """Those of questions that are as long and as strange."""
-        return self.outcomes.get(class_of(length, strange), ())
 
     def least_gain(self, strange: float) -> float:
         """What all items together have to gain by a query that is so strange, if it means anything."""

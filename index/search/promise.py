@@ -46,10 +46,10 @@ class AnswerCut:
     behind: float  # nats behind the best, up to which an item does
 
 
-def cut_answer(outcomes: Sequence[Outcome], error: float) -> AnswerCut:
+def cut_answer(outcomes: Sequence[Outcome], error: float, *, may_be_empty: bool = True) -> AnswerCut:
     """The cut under which at most this share of questions like these misses what is right.
 
-    At most half of the error is for answers that are empty by mistake.
+    At most half of the error is for answers that are empty by mistake, if any may be.
     """
     count = len(outcomes)
     missed = int((count + 1) * error + ROUNDING) - 1  # questions that may miss what is right
@@ -61,7 +61,7 @@ def cut_answer(outcomes: Sequence[Outcome], error: float) -> AnswerCut:
         )
     needed = count - missed
     rising = sorted(outcomes)  # those that gain least come first
-    empty = missed // 2
+    empty = missed // 2 if may_be_empty else 0
     behind = sorted(outcome.behind for outcome in rising[empty:])
     return AnswerCut(rising[empty].gain if empty else -math.inf, behind[needed - 1])
 

@@ -26,7 +26,7 @@ from index.legs.words import COVERAGE
 from index.search.confidence import Evidence, Rivals, confidences, find_rivals
 from index.search.engine_set import Candidates
 from index.search.model import LEGS, NAMES, PLACES, SideModel, strangeness
-from index.search.promise import cut_answer, is_unlike
+from index.search.promise import class_of, cut_answer, is_unlike
 from index.texts.analysis import asks_phrase
 from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, Aspect, Leg, Side
 
@@ -316,10 +316,12 @@ class AskedLegs:
                 gain = rivals.gain - model.least_gain(scores.strange)
                 if self._lacks_phrase(among):
                     gain = -np.inf
-                outcomes = model.outcomes_for(scores.length, scores.strange)
+                asked_like = class_of(scores.length, scores.strange)
+                outcomes = model.outcomes.get(asked_like, ())
                 unlike = is_unlike(outcomes, rivals.gain)
                 if error is not None and gain > -np.inf:
-                    cut = cut_answer(outcomes, error)
+                    # nobody knows of words that no item has whether they mean any
+                    cut = cut_answer(outcomes, error, may_be_empty=asked_like != "other words")
                     end = rivals.best - cut.behind if rivals.gain >= cut.gain else np.inf
                 elif error is not None:
                     end = np.inf

@@ -41,6 +41,7 @@ def test_half_of_the_error_is_for_empty_answers() -> None:
     shallow = [Outcome(float(gain), float(gain)) for gain in range(99)]
     assert cut_answer(shallow, 0.1) == AnswerCut(4.0, 93.0)
     assert cut_answer(shallow[:19], 0.05).gain == -math.inf
+    assert cut_answer(first, 0.1, may_be_empty=False) == AnswerCut(-math.inf, 0.0)
 
 
 @pytest.mark.parametrize("error", [0.05, 0.2])

@@ -1,11 +1,14 @@
 """A service follows a folder: names first, then pictures; changes, bad files, a drive that is away."""
 
+import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
 
+import httpx
 import pytest
 from PIL import Image
 
@@ -21,6 +24,7 @@ from multifold.files.folder import FolderContents
 from renderers.mesh.formats.mesh_file import find_companions, peek_companions
 from renderers.orders import RenderedMesh
 from tests.app.house import House, box, house, png
+from tests.app.process import serve
 from tests.waiting import PATIENCE, until
 
 OBJ = b"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nusemtl m\nf 1 2 3\n"
@@ -205,3 +209,41 @@ def test_a_textures_name_is_no_item(root: Path, bundle: Path, monkeypatch: pytes
         until(lambda: told(own)["folder"]["state"] == "encoding")
         assert ids(own) == ["IMG_2034", "deep/blue crate", "deep/part"]
         go.set()
+
+
+@pytest.mark.slow
+def test_a_killed_service_goes_on_where_it_was(tmp_path: Path, bundle: Path) -> None:
+    root = tmp_path / "many"
+    root.mkdir()
+    for number in range(300):
+        (root / f"part {number}.png").write_bytes(png("green") + os.urandom(8))
+    (root / "crate.glb").write_bytes(box("red"))
+    (root / "broken.glb").write_bytes(b"this is no mesh")
+
+    def info(client: httpx.Client) -> dict[str, Any]:
+        time.sleep(0.1)  # the folder has a lower priority than questions
+        found: dict[str, Any] = client.get("/v1/info").json()
+        return found
+
+    def photos(client: httpx.Client) -> int:
+        return int(info(client)["collection"]["observations"]["photo"])
+
+    given = ("--folder", str(root))
+    with serve(tmp_path / "data", bundle, *given) as running, running.client() as client:
+        until(lambda: photos(client) > 0)
+        assert photos(client) < 300
+        found = client.post("/v1/search", json={"text": "part 299", "limit": 1}).json()["hits"]
+        assert found[0]["id"] == "part 299"
+        running.process.kill()
+        running.wait()
+    (root / "part 0.png").unlink()
+    (root / "late.png").write_bytes(png("blue"))
+    with serve(tmp_path / "data", bundle, *given) as running, running.client() as client:
+        had = photos(client)
+        assert had > 0
+        until(lambda: info(client)["folder"]["state"] == "watching")
+        assert photos(client) == 300
+        assert info(client)["collection"]["items"] == 301
+        assert [one["name"] for one in client.get("/v1/folder").json()["refused"]] == ["broken.glb"]
+        running.process.terminate()
+        assert running.wait() == 0

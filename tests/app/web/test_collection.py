@@ -1,6 +1,7 @@
 """The collection in a browser: adding and deleting; and what the page says while the service is not ready."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from selenium.webdriver import Keys
@@ -84,6 +85,20 @@ def test_every_format_that_is_read_can_be_added_and_searched_with(page: Page) ->
     drafted = page.driver.execute_async_script(DRAFT, names)
     assert drafted == [len(EXTENSIONS), len(names), 0]
     assert set(EXTENSIONS) <= set(str(page.find("#file").get_attribute("accept")).split(","))
+
+
+def test_a_folder_is_added_under_its_paths(empty: Page, own: House, tmp_path: Path) -> None:
+    folder = tmp_path / "things"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "inner" / "a.png").write_bytes(png("green"))
+    (folder / "b.txt").write_text("a yellow ball")
+    (folder / ".hidden.png").write_bytes(b"x")
+    empty.open()
+    empty.open_collection()
+    empty.press("#add-folder", str(folder))
+    empty.wait(lambda: empty.find("#adding").text == "2 items added.")
+    assert own.client.get("/v1/items/things%2Finner%2Fa").status_code == 200
+    assert own.client.get("/v1/items/things%2Fb").json()["observations"][0]["text"] == "a yellow ball"
 
 
 def test_a_service_that_is_not_ready_is_told_and_waited_for(

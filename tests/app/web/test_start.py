@@ -60,6 +60,17 @@ def test_the_start_shows_what_there_is(at: Page) -> None:
     at.wait(lambda: at.find("#start").is_displayed())
 
 
+def test_facets_count_what_was_found(at: Page) -> None:
+    at.open("/?q=a+red+box&target=text&sure=0.3")
+    at.wait(lambda: at.count("#results .card") > 0 or "Nothing matches well" in at.find("#message").text)
+    at.wait(lambda: at.count("#filters [data-facet=mainColour] label") == 4)
+    found = at.found()
+    counted = at.texts("#filters [data-facet=mainColour] label .quiet")
+    at.wait(lambda: at.texts("#filters [data-facet=mainColour] label .quiet").count("1") == len(found))
+    assert len(counted) == 4
+    assert [text for text in at.texts("#filters summary") if text[0].islower()] == []
+
+
 def test_the_keys_are_told(at: Page) -> None:
     at.open()
     at.wait(lambda: at.count("#start .tile") > 0)

@@ -7,6 +7,7 @@ from selenium.webdriver import ActionChains, Keys
 
 from tests.app import browser
 from tests.app.browser import Page
+from tests.app.house import House, box
 
 pytestmark = browser.marks
 SLOW = {"offline": False, "latency": 1500, "downloadThroughput": -1, "uploadThroughput": -1}
@@ -73,3 +74,11 @@ def test_the_keyboard_is_enough(page: Page) -> None:
     page.open()
     press(Keys.TAB, Keys.ENTER)  # the first stop: past everything to the results
     assert page.script("return location.hash") == "#results"
+
+
+def test_the_original_is_fetched_back(page: Page, shop: House) -> None:
+    page.open("/?item=green-box")
+    page.wait(lambda: page.count("#detail a[download]") == 1)
+    link = page.find("#detail a[download]")
+    assert link.text == "Original (glb)"
+    assert shop.client.get(str(link.get_attribute("href"))).content == box("green")

@@ -70,6 +70,16 @@ def test_edges_and_grey_are_toggled(page: Page) -> None:
     page.shot("viewer-edges")
 
 
+def test_the_pictures_are_a_click_away_and_larger(page: Page) -> None:
+    opened(page)
+    page.click("#detail .strip [aria-label^=view]")
+    page.wait(lambda: not page.find("canvas.mesh").is_displayed() and page.find(".table").is_displayed())
+    page.wait(lambda: "size=512" in str(page.find(".table img").get_attribute("src")))
+    page.wait(lambda: page.script("return document.querySelector('.table img').naturalWidth") == 512)
+    page.click(".in3d")
+    page.wait(lambda: page.find("canvas.mesh").is_displayed())
+
+
 def test_it_is_loaded_only_when_an_item_is_open(page: Page) -> None:
     page.requests()
     page.open("/?q=a+red+box")

@@ -69,6 +69,18 @@ def test_a_job_is_watched_and_can_be_cancelled(at: Page, works: House) -> None:
     at.wait(lambda: at.find("#stock").text == f"{many:,} items")
 
 
+def test_a_snapshot_is_taken_and_fetched(at: Page, works: House) -> None:
+    at.click("#snap")
+    at.wait(lambda: at.count("#snapshots a") == 1)
+    link = at.find("#snapshots a")
+    assert link.text.endswith("UTC")
+    assert " MB" in at.find("#snapshots li").text
+    at.shot("snapshot")
+    data = works.client.get(str(link.get_attribute("href"))).content
+    assert link.get_attribute("download") == works.client.get("/v1/snapshots").json()["snapshots"][0]["name"]
+    assert len(data) == works.client.get("/v1/snapshots").json()["snapshots"][0]["bytes"]
+
+
 def test_reading_may_be_open_while_the_rest_needs_a_key(page: Page, tmp_path: Path, bundle: Path) -> None:
     with house(tmp_path, bundle, keys=f"write:{WRITE}", open_read=True) as locked:
         locked.client.headers["x-api-key"] = WRITE

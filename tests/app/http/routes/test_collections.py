@@ -1,6 +1,8 @@
 """Several collections in one service: made, asked by name, called by aliases, dropped."""
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -218,6 +220,31 @@ def test_replicas_agree(tmp_path: Path, bundle: Path, server: Server) -> None:
             here.collection("chairs").count()
         here.create_collection("chairs")
         assert there.collection("chairs").count() == 0
+
+
+def test_readers_never_see_a_mix_while_an_alias_moves(client: Client) -> None:
+    for name in ("one", "two"):
+        client.create_collection(name)
+        for number in range(5):
+            client.collection(name).upsert(f"{name}-{number}", texts=["a red box"])
+    client.set_alias("shop", "one")
+    done = threading.Event()
+
+    def read() -> set[frozenset[str]]:
+        with Client(client.url) as own:
+            seen = set()
+            while not done.is_set():
+                hits = own.collection("shop").search(text="red", target="text").hits
+                seen.add(frozenset(hit.id for hit in hits))
+            return seen
+
+    whole = {frozenset(f"{name}-{number}" for number in range(5)) for name in ("one", "two")}
+    with ThreadPoolExecutor(2) as readers:
+        reading = [readers.submit(read) for _ in range(2)]
+        for turn in range(30):
+            client.set_alias("shop", ("two", "one")[turn % 2])
+        done.set()
+        assert set().union(*(one.result() for one in reading)) <= whole
 
 
 def test_an_older_folder_opens_as_the_main_collection(tmp_path: Path, bundle: Path) -> None:

@@ -70,9 +70,6 @@ class TextIndex(Protocol):
     def scores_of(self, query: str, items: Sequence[ItemTexts]) -> Scores:
         """What texts that are not in the index would score in it."""
 
-    def knows(self, query: str) -> bool:
-        """Whether any item could score above 0."""
-
     def matches(self, query: str, editions: Ids) -> list[TextMatch]:
         """What of each edition matches."""
 

@@ -110,10 +110,6 @@ class ReaderIndex:
         """The same for texts that are not in the index, such as an item with one caption hidden."""
         return self._read(items).score(self._steps(query), np.arange(len(items)))
 
-    def knows(self, query: str) -> bool:
-        """Whether the reader knows any word of a query."""
-        return self._steps(query)[1] > 0
-
     def matches(self, query: str, editions: Ids) -> list[TextMatch]:
         """The text of each edition that matches best: a caption's place or "name"."""
         labels = np.full(len(editions), NOTHING, np.int64)

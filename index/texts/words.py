@@ -158,10 +158,6 @@ class WordIndex:
         said = self._ask(query).score_texts(number_texts(items, self._number))
         return said.scores, said.shares
 
-    def knows(self, query: str) -> bool:
-        """Whether any item has any word of it, or what stands for one."""
-        return len(self._ask(query).question.numbers) > 0
-
     def most(self, query: str) -> float:
         """The score of an item that has all words of a query, once in each text."""
         return self._ask(query).question.most

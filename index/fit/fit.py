@@ -228,9 +228,11 @@ def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> floa
 def _counts_for_confidence(trial: Trial) -> float:
     """How much a question says of how sure the search may be of queries like it: other words only where they
     are strange to the collection, and strange ones only where the item has a text that a reader could know. A
-    picture asks twice.
+    picture asks twice. One that is alone finds nothing that is like it, as no picture that people ask with.
     """
     strange = trial.scores.strange
+    if trial.kind == "lone picture":
+        return 0.0
     if trial.kind in PICTURES:
         return 0.5
     return strange if trial.kind == "other words" else 1 - strange if trial.kind in TEXTLESS else 1.0

@@ -36,6 +36,7 @@ QuestionKind = Literal[
     "name",
     "picture",
     "new picture",
+    "lone picture",
     "mesh",
     "judged",
 ]
@@ -224,7 +225,7 @@ def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterat
     """One photo or, without any, one view; half of the views as a mesh has them. The others are known.
 
     One picture asks again where only the half of the others is known that is least like it: a picture that
-    people ask with is no neighbour of those that are there.
+    people ask with is no neighbour of those that are there. A lone picture asks for what has none meanwhile.
     """
     source: Side = "image" if side == "image" and one.features("image") else "shape"
     features = one.features(source)
@@ -234,10 +235,10 @@ def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterat
     asked = order[:1] if side == "image" else order[: max(1, len(order) // 2)]
     known = [features[place] for place in order[len(asked) :]]
     feature = pool_mean(np.stack([features[place] for place in asked]))
-    kind: QuestionKind = "picture" if side == "image" else "mesh"
+    kind: QuestionKind = "lone picture" if not known else "picture" if side == "image" else "mesh"
     question = Question(one.edition, side, feature, kind, known=known, taken_from=source)
     yield question
-    if side == "image":
+    if kind == "picture":
         yield replace(question, kind="new picture", known=_least_alike(feature, known))
 
 

@@ -9,9 +9,10 @@ import pytest
 from index.collection import Collection, CollectionError
 from index.fit import fit
 from index.fit.trials import Trial
+from index.search.confidence import CONFIDENCE_PRIOR
 from index.search.model import LEGS, NAMES, PLACES, RULES, EvidenceModel, SideModel, by_name, prior_model
 from multifold.bundle.text_reader import open_text_reader
-from multifold.types import Side
+from multifold.types import Item, Side
 from tests import reading
 from tests.index.coloured import coloured, find, without
 from tests.index.spaces import SPACE
@@ -81,6 +82,19 @@ def test_confidence_is_about_right(collection: Collection) -> None:
         chances.append(hit.confidence or 0.0)
         right.append(hit.id == item.id)
     assert np.mean(chances) == pytest.approx(np.mean(right), abs=0.35)
+
+
+def test_pictures_that_are_alone_make_no_search_unsure(collection: Collection) -> None:
+    """Hidden they leave nothing that is like them, while a picture that is there finds itself."""
+    items = [Item(one.id, one.observations[:-1], one.payload) for one in coloured()]  # with one view
+    collection.upsert(items)
+    model = collection.fit_evidence()
+    assert model.of("image").queries > 0
+    assert np.array(model.of("image").confidence) == pytest.approx(np.array(CONFIDENCE_PRIOR))
+    vector = SPACE.vectors(items[7].observations[-1].feature[None])[0]
+    hit = find(collection, vector, side="image", own={"image": vector, "shape": vector}, model=model)[0]
+    assert hit.id == items[7].id
+    assert hit.confidence == pytest.approx(1, abs=0.05)
 
 
 def test_a_fit_that_ends_after_its_collection_was_closed_stores_nothing(

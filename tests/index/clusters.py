@@ -60,9 +60,9 @@ class OwnMilvusEngine(MilvusEngine):
         self.drop()
 
 
-def milvus_of(dim: int, metric: Metric) -> MilvusEngine:
-    """An engine of its own in the embedded one."""
-    return OwnMilvusEngine(dim, metric, embedded(), f"multifold_{uuid4().hex}", wanted=FLAT)
+def milvus_of(dim: int, metric: Metric, link: MilvusConnection | None = None) -> MilvusEngine:
+    """An engine of its own, in the embedded one if there is no other."""
+    return OwnMilvusEngine(dim, metric, link or embedded(), f"multifold_{uuid4().hex}", wanted=FLAT)
 
 
 def package() -> Path:

@@ -18,7 +18,7 @@ from index.contracts import MILVUS_TYPES, NO_ROW
 from index.store.filters import parse_filter
 from index.store.item_rows import facts_of
 from multifold.types import Item, Vectors
-from tests.index.clusters import MilvusServer
+from tests.index.clusters import MilvusServer, milvus_of
 from tests.index.engines.test_engines import compare, exactly
 from tests.index.filtering import lets_through
 from tests.index.servers import Server
@@ -34,7 +34,7 @@ ASKED = query(feature(1, 2, -1), limit=50)
 def test_against_a_dict(milvus: MilvusServer) -> None:
     link = MilvusConnection(milvus.cluster)
     for metric in ("ip", "l2"):
-        compare(partial(MilvusEngine, link=link), metric, exactly, examples=2)
+        compare(partial(milvus_of, link=link), metric, exactly, examples=2)
 
 
 def test_a_graph_narrows_and_its_limits_are_met(milvus: MilvusServer) -> None:

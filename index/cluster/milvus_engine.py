@@ -48,7 +48,7 @@ from multifold.types import Metric, Vector, Vectors
 MOST = 16_384  # hits that Milvus gives
 BYTES = 1 << 25  # of vectors in one call
 PAGE = 4_096  # rows in one call
-FEW = 1_024  # allowed rows that are fetched and scored directly
+FEW = 1_024  # rows that are fetched and scored directly
 LISTED = 4_096  # allowed rows that Milvus finds faster by their ids than by their facts
 SPARE = 4  # candidates beyond the limit
 NEAR = 4  # where one of so many rows is allowed, looking that much further takes less time than a filter
@@ -138,7 +138,7 @@ class MilvusEngine:
             return _nothing(len(queries), limit)
         allowed = None if allowed is None else sort_unique(allowed)
         reach = self._candidate_count(limit)
-        few = self.count() <= WIDER * reach if allowed is None else len(allowed) <= FEW
+        few = (self.count() if allowed is None else len(allowed)) <= FEW
         if few or (exact and not self._compares_all()):
             return self._scanned(queries, limit, allowed)
         asked = self._filter(allowed)
@@ -300,17 +300,17 @@ class MilvusEngine:
             slack = [scoring.score_slack(self._metric, query, length) for query in queries]
             last = np.stack([some[0][:, -1] for some in found], axis=1)
             short = (full & (last >= (worst - slack)[:, None])).any(axis=1)
-            lost = False
+            scan = False
         else:
             seen = self._allowed(ids, allowed).sum(axis=1)
             findable = self.count() if allowed is None else min(len(allowed), self.count())
             short = np.isneginf(worst) & (seen < findable)
-            lost = not full[short].all()  # a graph gave fewer rows than there are
+            scan = findable <= MOST or not full[short].all()  # a graph gave fewer rows than there are
         if short.any():
             if asked == [""] and (better := self._filter(allowed)):
                 asked = [better]  # rows that are not allowed were in the way
             else:
-                reach = MOST + 1 if lost else reach * WIDER
+                reach = MOST + 1 if scan else reach * WIDER
             answer[0][short], answer[1][short] = self._reach(queries[short], limit, allowed, reach, asked)
         return answer
 

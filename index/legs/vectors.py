@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float32
 
-from index.contracts import EngineKey, Ids
+from index.contracts import Ids, RowKind
 from index.engines.exact_engine import score_blocks
 from index.engines.scoring import cosines
 from index.legs.contracts import Asked, Background, Raw, Table, Thing, weighed_columns
@@ -104,10 +104,12 @@ class VectorLeg:
         return weighed_columns(standardise(raw[:, SCORE], background), self.asked.length)
 
     def _is_same(self, vector: Vector, editions: Ids) -> Float32[np.ndarray, " n"]:
-        """Which editions have an observation, or all of them as one, that is the query itself."""
+        """Which editions have the query itself as an observation or, with the pool `max`, as all of them."""
         same = np.zeros(len(editions), np.float32)
-        keys: tuple[EngineKey, ...] = ((self.name, "pooled"), (self.name, "observation"))
-        for key in keys:
+        kinds: tuple[RowKind, ...] = (
+            ("observation",) if self.asked.pool == "mean" else ("pooled", "observation")
+        )
+        for key in ((self.name, kind) for kind in kinds):
             engine = self.asked.engines.engines.get(key)
             if engine is None or not engine.count():
                 continue

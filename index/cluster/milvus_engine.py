@@ -85,7 +85,8 @@ class MilvusEngine:
         self._index: str | None = None  # unknown, or not there yet
         self._condition: str | None = None  # which all allowed rows meet
         self._troubles = link.troubles  # of the cluster, when we last knew the index
-        self._size: int | None = None
+        self._size: int | None = None  # now, if that is known
+        self._counted: int | None = None  # at some time
         self._changes = 0
         self._page = max(1, min(PAGE, BYTES // (4 * dim)))
         self.written = 0  # the cluster's time of the last write; 0: read as of now
@@ -138,7 +139,7 @@ class MilvusEngine:
             return _nothing(len(queries), limit)
         allowed = None if allowed is None else sort_unique(allowed)
         reach = self._candidate_count(limit)
-        few = (self.count() if allowed is None else len(allowed)) <= FEW
+        few = (self._last_count() if allowed is None else len(allowed)) <= FEW
         if few or (exact and not self._compares_all()):
             return self._scanned(queries, limit, allowed)
         asked = self._filter(allowed)
@@ -218,7 +219,12 @@ class MilvusEngine:
         if size is None:
             size = sum(int(row["count(*)"]) for row in self._rows("", ["count(*)"]))
             self._size = size if changes == self._changes else None
+            self._counted = size
         return size
+
+    def _last_count(self) -> int:
+        """How many rows there were when they were counted last, which is asked of nobody again."""
+        return self.count() if self._counted is None else self._counted
 
     def sample(self, count: int) -> Vectors:
         """Up to so many of the vectors, drawn evenly."""
@@ -302,10 +308,12 @@ class MilvusEngine:
             short = (full & (last >= (worst - slack)[:, None])).any(axis=1)
             scan = False
         else:
-            seen = self._allowed(ids, allowed).sum(axis=1)
-            findable = self.count() if allowed is None else min(len(allowed), self.count())
-            short = np.isneginf(worst) & (seen < findable)
-            scan = findable <= MOST or not full[short].all()  # a graph gave fewer rows than there are
+            short = np.isneginf(worst)
+            scan = self._last_count() <= MOST
+            if short.any() and not scan:
+                seen = self._allowed(ids, allowed).sum(axis=1)
+                short &= seen < (self.count() if allowed is None else min(len(allowed), self.count()))
+                scan = not full[short].all()  # a graph gave fewer rows than there are
         if short.any():
             if asked == [""] and (better := self._filter(allowed)):
                 asked = [better]  # rows that are not allowed were in the way

@@ -111,9 +111,10 @@ class VectorLeg:
         )
         for key in ((self.name, kind) for kind in kinds):
             engine = self.asked.engines.engines.get(key)
-            if engine is None or not engine.count():
+            count = 0 if engine is None else engine.count()
+            if engine is None or not count:
                 continue
-            rows = np.sort(self._query.search(engine, min(LOOKED_AT, engine.count()))[1])
+            rows = np.sort(self._query.search(engine, min(LOOKED_AT, count))[1])
             for found, vectors in engine.blocks(rows):
                 equal = edition_of(found[cosines(vector, vectors) >= 1 - EQUAL])
                 same[np.isin(editions, equal)] = 1.0

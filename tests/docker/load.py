@@ -19,11 +19,11 @@ def main(url: str) -> None:
     picture = io.BytesIO()
     Image.new("RGB", (64, 64), "red").save(picture, "PNG")
     with Traffic(url, picture.getvalue()) as traffic:
-        traffic.more(10)
+        traffic.more(3)
         traffic.silence = 0.0  # until here Milvus made its collections
         print("going", flush=True)
         sys.stdin.readline()
-        traffic.more(20)
+        traffic.more(6)
         traffic.passed("a replica's container is killed")
     assert not traffic.refusals, traffic.refusals
     with Client(url) as client:

@@ -153,20 +153,10 @@ class Ring:
             judged[order],
         )
 
-    def down_to(self, least: float) -> "Ring":
-        """The candidates before the first that has less evidence."""
+    def reaching(self, least: float) -> int:
+        """How many candidates come before the first that has less evidence."""
         below = np.flatnonzero(self.evidence < least)
-        end = int(below[0]) if len(below) else len(self.evidence)
-        return Ring(
-            self.editions[:end],
-            self.ratios[:end],
-            self.present[:end],
-            self.coverage[:end],
-            self.evidence[:end],
-            {side: scores[:end] for side, scores in self.sides.items()},
-            self.learned[:end],
-            self.judged[:end],
-        )
+        return int(below[0]) if len(below) else len(self.evidence)
 
     def rivals(self, items: int, scores: Scores) -> Rivals:
         """What the items of this ring are compared with; examples are left out."""
@@ -291,7 +281,10 @@ class AskedLegs:
         items = self.size if among is None else min(self.size, len(among))
         found: list[RankedItem] = []
         ranked: Ids = np.empty(0, np.int64)  # also those that are not shown
-        place, least, gain, unlike = 0, 1.0, 0.0, False
+        place = 0
+        least = 1.0  # the confidence of what was ranked last
+        gain = 0.0
+        unlike = False
         end = -np.inf  # the evidence with which the ranking ends
         reach = RING
         rivals: Rivals | None = None
@@ -301,7 +294,8 @@ class AskedLegs:
             new = np.setdiff1d(best, ranked, assume_unique=True)
             if not len(new):
                 break
-            ranked, reach = np.concatenate([ranked, new]), reach * WIDER
+            ranked = np.concatenate([ranked, new])
+            reach *= WIDER
             scores = self.scores(new, legs)
             # further rings change nothing that was said before
             heard = scores.heard if heard is None else heard
@@ -325,17 +319,18 @@ class AskedLegs:
                     end = rivals.best - cut.behind if rivals.gain >= cut.gain else np.inf
                 elif error is not None:
                     end = np.inf
-            ring = ring.down_to(end)
-            if not len(ring.editions):
+            count = ring.reaching(end)
+            if not count:
                 break
             chances = confidences(model.confidence, ring.evidence, ring.coverage, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
-            chosen = range(max(page.start - place, 0), min(page.stop - place, len(chances)))
+            chosen = range(max(page.start - place, 0), min(page.stop - place, count))
             found += [
                 ring.item(one, self.shown, float(chances[one]), gain, unlike=unlike, as_whole=self.as_whole)
                 for one in chosen
             ]
-            place, least = place + len(chances), float(chances[-1])
+            place += count
+            least = float(chances[count - 1])
         return found
 
     def _is_strange(self, best: Ids) -> bool:

@@ -165,7 +165,8 @@ class WordIndex:
     def matches(self, query: str, editions: Ids) -> list[TextMatch]:
         """The text of each edition that matches best, and the chunks of a query that it has a word of."""
         asked = self._ask(query)
-        said, chunks_asked = asked.score(editions), asked.question.chunks
+        said = asked.score(editions)
+        chunks_asked = asked.question.chunks
         return [
             TextMatch(
                 text_of_label(label),

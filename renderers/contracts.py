@@ -114,6 +114,7 @@ class MeshPart:
     uv: TextureCoordinates | None = None
     colors: Colors | None = None
     uv1: TextureCoordinates | None = None
+    is_cloud: bool = False  # its faces stand for points
 
     @classmethod
     def unshared(

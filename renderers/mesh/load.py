@@ -129,10 +129,10 @@ def _compact(part: MeshPart) -> MeshPart:
     vertices = part.vertices[used]
     if not np.isfinite(vertices).all():
         raise MeshError("the file is damaged: some of its corners lie at infinity or nowhere (NaN).")
-    return MeshPart(
+    return replace(
+        part,
         vertices=vertices,
         faces=faces,
-        material=part.material,
         normals=None if part.normals is None else part.normals[used],
         uv=None if part.uv is None else part.uv[used],
         colors=None if part.colors is None else part.colors[used],

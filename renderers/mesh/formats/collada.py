@@ -47,7 +47,24 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
     file = _File(root, limits, by_id, ColladaMaterials(by_id, siblings, TextureDecoder(limits)))
     parts = list(file.parts(_X_UP_TO_Y_UP if up == "X_UP" else np.eye(4)))
     axis: Axis = "z" if up == "Z_UP" else "y"
-    return MeshContents(parts, file.materials.decoder.notes, axis)
+    animations = root.child("library_animations")
+    return MeshContents(
+        parts,
+        file.materials.decoder.notes,
+        axis,
+        metres=_unit_length(root),
+        animated=animations is not None and bool(animations.children),
+    )
+
+
+def _unit_length(root: XmlElement) -> float | None:
+    """The metres of one unit, if it is a length; a file that says nothing is in metres."""
+    unit = root.child("asset", "unit")
+    try:
+        metres = 1.0 if unit is None else float(unit.attributes.get("meter", 1.0))
+    except ValueError:
+        return None
+    return metres if 0 < metres < np.inf else None
 
 
 @dataclass(frozen=True, eq=False)

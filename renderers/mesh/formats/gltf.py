@@ -191,7 +191,12 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
         )
     buffers = GltfBuffers(tree, binary, siblings, limits)
     file = _File(tree, buffers, GltfMaterials(tree, buffers), limits)
-    return MeshContents(list(file.parts()), file.notes + file.materials.decoder.notes)
+    return MeshContents(
+        list(file.parts()),
+        file.notes + file.materials.decoder.notes,
+        metres=1.0,
+        animated=bool(tree.get("animations")),
+    )
 
 
 @dataclass(frozen=True)

@@ -208,6 +208,8 @@ class MeshContents:
     parts: list[MeshPart]
     notes: list[str]
     up: Axis | None = None  # where the file itself says which axis points up
+    metres: float | None = None  # the length of its unit, where the file or its format says so
+    animated: bool = False
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,8 @@ def point_cloud(
         shading = np.repeat(normals[chosen][:, None], len(_TIPS), axis=1)
     faces = (np.arange(len(chosen))[:, None, None] * len(_TIPS) + _SIDES).reshape(-1, 3)
     dyed = None if colors is None else np.repeat(colors[chosen], len(_TIPS), axis=0)
-    return MeshPart(tips.reshape(-1, 3), faces, material, shading.reshape(-1, 3), colors=dyed), notes
+    part = MeshPart(tips.reshape(-1, 3), faces, material, shading.reshape(-1, 3), colors=dyed, is_cloud=True)
+    return part, notes
 
 
 def _radius(points: Points) -> float:

@@ -41,7 +41,7 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
         id(one.material): replace(one.material, metallic=0.0, roughness=_ROUGHNESS) for one in contents.parts
     }
     parts = [replace(one, material=matt[id(one.material)]) for one in contents.parts]
-    return MeshContents(parts, contents.notes)
+    return MeshContents(parts, contents.notes, metres=contents.metres)
 
 
 @contextmanager

@@ -35,6 +35,14 @@ else:  # Python 3.11 knows no array of something
     Floats = Wholes = array
 ThreeMfKey: TypeAlias = tuple[str, str]  # the path of a model file, the id of an object in it
 NO_PROPERTY = -1
+_METRES = {
+    "micron": 1e-6,
+    "millimeter": 1e-3,
+    "centimeter": 1e-2,
+    "inch": 0.0254,
+    "foot": 0.3048,
+    "meter": 1.0,
+}
 _COLUMNS = 7  # of a triangle: three corners, three properties, the number of their group
 
 
@@ -112,6 +120,7 @@ class ThreeMfObject:
 class ThreeMfModelFile:
     """What one model file holds, by id."""
 
+    metres: float | None = None  # of one unit, if it is one that 3MF knows
     objects: dict[ThreeMfKey, ThreeMfObject] = field(default_factory=dict)
     build: list[ThreeMfPlacement] = field(default_factory=list)
     groups: list[str] = field(default_factory=list)  # the ids behind the group numbers of triangles
@@ -139,6 +148,7 @@ class _ModelReader:
         self.shades: list[str] = []
         self.places: list[tuple[float, float]] = []
         self.handlers: dict[str, Callable[[Attributes], None]] = {
+            "model": self._model,
             "object": self._object,
             "vertex": self._vertex,
             "triangle": self._triangle,
@@ -156,6 +166,9 @@ class _ModelReader:
     def start(self, name: str, attributes: Attributes) -> None:
         if name in self.handlers:
             self.handlers[name](attributes)
+
+    def _model(self, named: Attributes) -> None:
+        self.model.metres = _METRES.get(named.get("unit", "millimeter"))
 
     def _object(self, named: Attributes) -> None:
         self.object = ThreeMfObject(named.get("pid"), int(named.get("pindex", 0)))
@@ -259,7 +272,7 @@ def read(data: bytes, suffix: str, siblings: SiblingFiles, limits: MeshLimits) -
     places = root.build or [ThreeMfPlacement(key, np.eye(4)) for key in root.objects]
     file.count(places)
     parts = [part for place in places for part in file.parts(place, np.eye(4))]
-    return MeshContents(parts, file.materials.decoder.notes)
+    return MeshContents(parts, file.materials.decoder.notes, metres=root.metres)
 
 
 def _root(package: ThreeMfPackage) -> str:

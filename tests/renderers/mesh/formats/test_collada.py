@@ -5,6 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from renderers.contracts import DEFAULT_LIMITS
+from renderers.mesh.formats import collada
+from renderers.mesh.formats.mesh_file import SiblingFiles
 from renderers.mesh.formats.xml import XmlElement
 from renderers.mesh.load import load_model
 from tests.renderers import made
@@ -68,3 +71,17 @@ def test_many_polygons_take_as_much_time_each_as_few(tmp_path: Path, monkeypatch
     many = '<polygons material="m">{inputs}' + "<p>0 0 1 1 2 2 3 3</p>" * 500 + "</polygons>"
     assert len(load_model(saved(tmp_path, "m.dae", made.dae(polygons=many))).faces) == 1000
     assert looks < 20 * 500
+
+
+@pytest.mark.parametrize(
+    ("said", "metres"),
+    [("", 1.0), ('<unit meter="0.01"/>', 0.01), ('<unit meter="long"/>', None), ('<unit meter="0"/>', None)],
+)
+def test_it_says_what_its_unit_is_and_whether_it_moves(
+    tmp_path: Path, said: str, metres: float | None
+) -> None:
+    siblings = SiblingFiles(tmp_path, DEFAULT_LIMITS)
+    still = made.dae().replace("</asset>", f"{said}</asset>")
+    moving = still.replace("</asset>", "</asset><library_animations><animation/></library_animations>")
+    contents = [collada.read(text.encode(), ".dae", siblings, DEFAULT_LIMITS) for text in (still, moving)]
+    assert [(one.metres, one.animated) for one in contents] == [(metres, False), (metres, True)]

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from renderers.contracts import MeshError, MeshLimits
+from renderers.contracts import DEFAULT_LIMITS, MeshError, MeshLimits
+from renderers.mesh.formats import gltf
+from renderers.mesh.formats.mesh_file import SiblingFiles
 from renderers.mesh.load import load_model
 from tests.renderers.glb import Glb, colored_square, textured, unlit
 from tests.renderers.seeing import GREEN, RED, front, seen_at
@@ -82,3 +84,13 @@ def test_instances(tmp_path: Path) -> None:
 def test_a_glb_called_gltf(tmp_path: Path) -> None:
     path = colored_square(0, 1, 0, 1).save(tmp_path, "mesh.gltf")
     assert seen_at(front(path), 0, 0) == GREEN
+
+
+def test_its_unit_is_the_metre_and_it_says_whether_it_moves(tmp_path: Path) -> None:
+    glb = Glb()
+    glb.square()
+    siblings = SiblingFiles(tmp_path, DEFAULT_LIMITS)
+    still = gltf.read(glb.save(tmp_path).read_bytes(), ".glb", siblings, DEFAULT_LIMITS)
+    glb.add("animations", channels=[], samplers=[])
+    moving = gltf.read(glb.save(tmp_path).read_bytes(), ".glb", siblings, DEFAULT_LIMITS)
+    assert [(one.metres, one.animated) for one in (still, moving)] == [(1.0, False), (1.0, True)]

@@ -2,6 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
+from renderers.contracts import DEFAULT_LIMITS
+from renderers.mesh.formats import threemf
+from renderers.mesh.formats.mesh_file import SiblingFiles
 from renderers.mesh.load import load_model
 from tests.renderers import made
 from tests.renderers.seeing import BLUE, RED, extent, front, hue_at, saved
@@ -46,3 +51,13 @@ def test_objects_of_another_model_file(tmp_path: Path) -> None:
     pair = '<object id="2"><components><component p:path="/3D/o.model" objectid="1"/></components></object>'
     data = made.package_3mf(pair, '<item objectid="2"/>', others={"3D/o.model": part})
     assert len(load_model(saved(tmp_path, "m.3mf", data)).faces) == 2
+
+
+@pytest.mark.parametrize(
+    ("unit", "metres"), [("", 1e-3), ('unit="inch"', 0.0254), ('unit="meter"', 1.0), ('unit="ell"', None)]
+)
+def test_it_says_what_its_unit_is(tmp_path: Path, unit: str, metres: float | None) -> None:
+    model = made.model_3mf(made.square_3mf()).replace('unit="millimeter"', unit)
+    data = made.package_3mf("", others={"3D/m.model": model})
+    contents = threemf.read(data, ".3mf", SiblingFiles(tmp_path, DEFAULT_LIMITS), DEFAULT_LIMITS)
+    assert (contents.metres, contents.animated) == (metres, False)

@@ -13,7 +13,7 @@ from typing import Any
 from app.collections.service import CollectionService
 from index.store import browse
 from index.store.filters import AndFilter, ExistsFilter, Filter
-from index.texts.text_indexes import MACHINE_TAGS
+from multifold.payload import MACHINE_TAGS
 from multifold.types import Item
 
 NO_KEY = "tags"  # of tags that are values of no key

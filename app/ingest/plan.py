@@ -26,9 +26,9 @@ from multifold.errors import MultifoldError
 from multifold.files import folder
 from multifold.files.folder import FileProblem, FolderContents
 from multifold.manifest import ManifestEntry
+from multifold.payload import FILE_KEYS, machine_part, owner_part
 from multifold.types import Item
 
-FILE_KEYS = {"source", "path", "folder", "format", "size", "content"}  # of a payload that an ingest makes
 NAMED_ONLY = ""  # the content of an item whose files nobody has read yet
 T = TypeVar("T")
 
@@ -64,7 +64,8 @@ def plan_manifest(
     for entry in show_progress("comparing", entries):
         stored = None if collection is None else collection.get(entry.id)
         mesh = None if entry.mesh is None else MeshPath(entry.mesh)
-        task = IngestTask(entry.id, entry.texts, entry.images, mesh, entry.meta)
+        kept = {} if stored is None else machine_part(stored.payload)
+        task = IngestTask(entry.id, entry.texts, entry.images, mesh, {**kept, **entry.meta})
         if collection is None or stored is None:
             plan.added.append(task)
         elif _is_unchanged(stored, entry, views, contents) and _has_all_blobs(stored, collection.blobs):
@@ -75,7 +76,7 @@ def plan_manifest(
 
 
 def _is_unchanged(stored: Item, entry: ManifestEntry, cache: ViewCache, contents: ContentCache) -> bool:
-    if dict(stored.payload) != dict(entry.meta):
+    if owner_part(stored.payload) != owner_part(entry.meta):
         return False
     try:
         photos = tuple(contents.of(path).hash for path in entry.images)
@@ -227,8 +228,9 @@ def _match(
 
 def _plan_stored(plan: IngestPlan, task: IngestTask, stored: SourceItem, *, moved: bool) -> None:
     """Plan what becomes of the stored item of a task."""
-    if task.payload.keys() == FILE_KEYS:  # no .json says more, so what else is there was added by somebody
-        task = replace(task, payload={**stored.payload, **task.payload})
+    told = task.payload.keys() > FILE_KEYS  # by a .json; else what is there beside was added by somebody
+    kept = machine_part(stored.payload) if told else stored.payload
+    task = replace(task, payload={**kept, **task.payload})
     same_files = stored.payload.get("content") == task.payload["content"]
     same_words = (stored.texts, dict(stored.payload)) == (task.texts, dict(task.payload))
     if same_files and stored.complete and same_words:

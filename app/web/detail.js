@@ -19,7 +19,7 @@ let latest = null;
 
 function payload(values) {
   const lines = Object.entries(values)
-    .flatMap(([name, value]) => value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value).map(([inner, one]) => [`${name} ${inner}`, one]) : [[name, value]])
+    .flatMap(([name, value]) => value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value).map(([inner, one]) => [`${name}.${inner}`, one]) : [[name, value]])
     .map(([name, value]) => [name, Array.isArray(value) && value.every(plain) ? value.join(", ") : value])
     .filter(([, value]) => plain(value) && value !== "");
   if (!lines.length) return null;

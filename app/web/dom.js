@@ -82,9 +82,13 @@ export function redraw(parent, ...children) {
 // A value of a payload in words: files that lie in no inner folder have "." for it.
 export const worded = (value) => (value === "." ? "top folder" : String(value));
 
-// A key of a payload as a title: "unit_price" is "Unit price".
-export function titled(key) {
-  const words = key.replace(/([a-z])([A-Z])/g, "$1 $2").replace(/[_.]+/g, " ").trim();
+// A key of a payload as a title: "unit_price" is "Unit price". Among other keys, its last part is enough if no
+// other ends like it. `ofFiles`: ingestion noted where files are.
+export function titled(key, among, ofFiles) {
+  if (key === "size" && ofFiles) return "File size, bytes";
+  const end = (one) => one.split(".").at(-1);
+  const shown = !among || among.some((other) => other !== key && end(other) === end(key)) ? key : end(key);
+  const words = shown.replace(/([a-z])([A-Z])/g, "$1 $2").replace(/[_.]+/g, " ").trim();
   const low = /^[A-Z0-9 ]+$/.test(words) ? words : words.toLowerCase();
   return low.charAt(0).toUpperCase() + low.slice(1);
 }

@@ -43,12 +43,7 @@ export async function discover() {
   await show(current());
 }
 
-// A key for people: its last part, where that is enough to tell it by.
-function nameOf(key) {
-  if (key === "size" && ofFiles) return "File size, bytes";
-  const end = (one) => one.split(".").at(-1);
-  return titled(keys.some((other) => other !== key && end(other) === end(key)) ? key : end(key));
-}
+const nameOf = (key) => titled(key, keys, ofFiles);
 
 // What is known of all items: for each key its name, values and range.
 export const known = () => (keys ?? []).map((key) => ({ key, name: nameOf(key), values: all.values[key] ?? [], range: all.ranges[key], many: isRange(key, all) }));

@@ -27,6 +27,7 @@ from index.texts.words import WordIndex
 from multifold.bundle.text_reader import TextReader
 from multifold.durable import make_folder, write_file
 from multifold.errors import needs_extra
+from multifold.payload import FILE_KEYS, is_of_folder, owner_part
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, Select, select
@@ -41,17 +42,6 @@ SAVE_AFTER, SAVE_SHARE = 8_192, 8  # changes that are derived again after a cras
 WORTH_SAVING = 2_048  # items; fewer are derived faster than they are read
 CURRENT = "current.json"
 PAGE_ITEMS = 1_000  # items that are read together
-PATH = "path"
-MACHINE_TAGS = "machine_tags"  # of a payload: what a model said, which is evidence of nothing
-_INGESTED = {"source", PATH, "content"}  # what a folder's ingest notes beside the user's own
-_NOTES = {
-    "source",
-    "content",
-    "size",
-    PATH,
-    "folder",
-    "format",
-}  # no query asks for these, or the path says it
 _MADE = re.compile(r"(?:[0-9a-f]-?){31,}[0-9a-f]", re.IGNORECASE)  # hashes and UUIDs
 _ITEMS = select(items).order_by(items.c.edition)
 _CAPTIONS = (
@@ -294,10 +284,11 @@ def texts_of(connection: Connection, editions: Sequence[int]) -> list[ItemTexts]
 
 def item_texts(edition: int, name: str, captions: Sequence[str], payload: Mapping[str, Any]) -> ItemTexts:
     """What is written of an item: hashes, UUIDs, machine-made tags and notes of an ingest are left out."""
-    ingested = payload.keys() >= _INGESTED
-    path = payload[PATH] if ingested and isinstance(payload[PATH], str) else None
-    left_out = {MACHINE_TAGS, *(_NOTES if ingested else ())}
-    own = {key: value for key, value in payload.items() if key not in left_out}
+    own = owner_part(payload)
+    path = None
+    if is_of_folder(payload):
+        path = own["path"] if isinstance(own["path"], str) else None
+        own = {key: value for key, value in own.items() if key not in FILE_KEYS}
     values = (text for text in dict.fromkeys(_values(own, 1)) if not _MADE.fullmatch(text))
     return ItemTexts(edition, name, path, tuple(captions), tuple(values))
 

@@ -1,8 +1,10 @@
 """What a folder or a manifest changes in a collection: added, changed, moved, deleted, unchanged."""
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,10 +12,26 @@ import pytest
 import trimesh
 
 from app.ingest.report import IngestReport
+from index.collection import Collection
+from multifold.bundle.encoder import Encoder
 from multifold.types import Item
 from tests.app.house import box, png
 from tests.app.ingest.conftest import Stored, Take
 from tests.app.ingest.files import COLOURS, CUBE, change_entry, put, write_boxes
+
+
+@pytest.fixture
+def tag(data: Path, encoder: Encoder) -> Callable[[str], None]:
+    """Accept a tag that a machine proposed for an item."""
+
+    def accept(name: str) -> None:
+        with Collection.open(data, encoder) as collection:
+            item = collection.get(name)
+            assert item is not None
+            tagged = {**item.payload, "machine_tags": {"kind": ["box"]}}
+            collection.upsert([replace(item, payload=tagged)])
+
+    return accept
 
 
 @pytest.fixture
@@ -158,3 +176,21 @@ def test_what_changed_in_a_manifest_goes_in_again(manifest: Path, take: Take, da
     for remembered in (data / "drawn").iterdir():
         remembered.write_text("half a li")
     assert take(manifest) == IngestReport(changed=[*COLOURS])  # drawn again if the cache is lost
+
+
+def test_machine_tags_outlast_an_ingest(
+    take: Take, root: Path, manifest: Path, stored: Stored, tag: Callable[[str], None]
+) -> None:
+    put(root / "red box.json", json.dumps({"meta": {"colour": "red"}}))
+    take(root)
+    take(manifest)
+    named = ("red box", "red")
+    for name in named:
+        tag(name)
+    assert not take(root).changed
+    assert not take(manifest).changed
+    put(root / "red box.json", json.dumps({"meta": {"colour": "dark red"}}))
+    assert take(root).changed == ["red box"]
+    change_entry(manifest, 0, meta={"is": "dark red"})
+    assert take(manifest).changed == ["red"]
+    assert [stored()[name].payload["machine_tags"] for name in named] == 2 * [{"kind": ["box"]}]

@@ -1,0 +1,27 @@
+"""What stands in the payload of an item beside what its owner wrote.
+
+The ingest of a folder notes where a file is. Machines write under keys of their own. These can be filtered
+by, but no search reads their words, and an ingest keeps them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+FILE_KEYS = frozenset({"source", "path", "folder", "format", "size", "content"})
+MACHINE_TAGS = "machine_tags"  # tags that a model proposed and a person accepted
+MACHINE_KEYS = frozenset({MACHINE_TAGS})
+
+
+def is_of_folder(payload: Mapping[str, Any]) -> bool:
+    """Whether the ingest of a folder made it."""
+    return payload.keys() >= {"source", "path", "content"}
+
+
+def owner_part(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """Without what machines wrote."""
+    return {key: value for key, value in payload.items() if key not in MACHINE_KEYS}
+
+
+def machine_part(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """What machines wrote, alone."""
+    return {key: value for key, value in payload.items() if key in MACHINE_KEYS}

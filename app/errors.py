@@ -1,6 +1,8 @@
 """Errors as answers, all in one shape: {"error": {"code", "message", "request_id"}}."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
 
 from multifold.bundle.preprocess import ImageError
 from multifold.errors import MultifoldError, needs_extra
@@ -22,8 +24,9 @@ from index.store.database import StoreError
 from index.store.feedback import FeedbackError
 from index.store.filters import FilterError
 from index.store.item_rows import ItemError
-from multifold.wire.items import Refusal
+from multifold.wire.items import BulkAnswer, Refusal
 from multifold.wire.messages import BodyError
+from multifold.wire.search import BatchSearchAnswer
 from multifold.wire.validation import describe_errors
 from renderers.contracts import MeshError
 
@@ -98,6 +101,7 @@ STATUSES = {  # the code for programs, and what the description of the API says
     503: ("not_ready", "not ready; the message says why"),
 }
 
+LATER = (429, 503)  # statuses of what may be done at another time
 RETRY_SECONDS = 1  # after which a client may repeat what answered 503
 
 ERRORS: dict[type[Exception], tuple[int, str]] = {  # the status and code of each
@@ -123,11 +127,19 @@ ERRORS: dict[type[Exception], tuple[int, str]] = {  # the status and code of eac
 class ApiError(MultifoldError):
     """A request that is answered with a status, a code for programs and a sentence for people."""
 
-    def __init__(self, status: int, code: str, message: str, retry_after: int | None = None) -> None:
+    def __init__(
+        self,
+        status: int,
+        code: str,
+        message: str,
+        retry_after: int | None = None,
+        beside: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.code = code
         self.retry_after = retry_after
+        self.beside = beside or {}  # the error, in the answer
 
 
 def status_and_code(error: Exception) -> tuple[int, str]:
@@ -143,6 +155,17 @@ def refusal(error: MultifoldError) -> Refusal:
     return Refusal(status_and_code(error)[1], str(error))
 
 
+def refuse_all(errors: Sequence[Exception], answer: BulkAnswer | BatchSearchAnswer) -> None:
+    """Refuse a request of several things, of which none was done; the answer stands beside the error."""
+    first = errors[0]
+    reasons = {status_and_code(one) for one in errors}
+    if len(reasons) == 1 and status_and_code(first)[0] in LATER:  # the same request may be answered then
+        raise first
+    status, code = reasons.pop() if len(reasons) == 1 else (422, "refused")
+    message = str(first) if len(errors) == 1 else f"all {len(errors)} were refused; the first: {first}"
+    raise ApiError(status, code, message, beside=asdict(answer))
+
+
 def error_response(
     error: Exception, request_id: str, headers: Mapping[str, str] | None = None
 ) -> JSONResponse:
@@ -151,7 +174,8 @@ def error_response(
     if later is not None:
         headers = {"retry-after": str(later)}
     answer = {"code": code, "message": str(error), "request_id": request_id}
-    return JSONResponse({"error": answer}, status, headers)
+    beside = error.beside if isinstance(error, ApiError) else {}
+    return JSONResponse({"error": answer, **beside}, status, headers)
 
 
 def install_error_handlers(app: FastAPI) -> None:

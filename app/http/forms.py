@@ -16,7 +16,7 @@ from app.errors import ApiError
 from app.http.openapi import BINARY_FILE
 from multifold.wire.files import UploadedFile
 from multifold.wire.items import NewItem
-from multifold.wire.messages import Body
+from multifold.wire.messages import Body, UnknownFieldError
 from multifold.wire.search import QUERY_FIELDS, Search, SearchOptions, one_of_error
 from multifold.wire.validation import validate
 
@@ -64,10 +64,9 @@ async def read_search_form(form: FormData) -> Search:
 
 async def read_item_form(item_id: str, form: FormData) -> NewItem:
     """An item, whose id is in the path."""
-    unknown = sorted(set(form) - set(ITEM_FIELDS))
-    if unknown:
-        sentence = f"unknown field {unknown[0]!r}; fields are {', '.join(ITEM_FIELDS)}"
-        raise ApiError(422, "bad_request", sentence)
+    for name in form:
+        if name not in ITEM_FIELDS:
+            raise UnknownFieldError(name, ITEM_FIELDS)
     meshes = form.getlist("mesh")
     if len(meshes) > 1:
         raise ApiError(422, "bad_mesh", f"an item has one mesh at most, not {len(meshes)}")

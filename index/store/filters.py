@@ -42,6 +42,7 @@ COMPARISONS: Mapping[str, Callable[..., Any]] = {"gt": gt, "gte": ge, "lt": lt, 
 RANGE = tuple(COMPARISONS)
 OPERATORS = ("in", "prefix", "exists")
 JOINS = ("and", "or", "not")
+WITH_DOLLAR = tuple(f"${name}" for name in (*RANGE, *OPERATORS, *JOINS))  # as other databases write them
 LAST_LETTER = 0x10FFFF
 FACTS = select(facts).where(facts.c.edition.in_(VALUES))
 
@@ -133,6 +134,8 @@ def _entry(key: str, value: object, depth: int) -> Filter:
             raise FilterError(f"{key!r} takes a list of filters, not {_shown(value)}.")
         parts = tuple(_object(part, depth + 1) for part in value)
         return AndFilter(parts) if key == "and" else OrFilter(parts)
+    if key in WITH_DOLLAR and isinstance(value, (list, Mapping)):
+        raise FilterError(f"{key!r} is written {key[1:]!r}, without the dollar.")
     if len(key) > LONGEST_KEY or not is_storable(key):
         raise FilterError(f"A key has up to {LONGEST_KEY} storable characters; {_shown(key)} is none.")
     return _all(_conditions(key, value)) if isinstance(value, Mapping) else _one_of(key, [value])
@@ -140,6 +143,8 @@ def _entry(key: str, value: object, depth: int) -> Filter:
 
 def _conditions(key: str, raw: Mapping[str, Any]) -> list[Filter]:
     for name in raw:
+        if name in WITH_DOLLAR:
+            raise FilterError(f"{name!r} is written {name[1:]!r}, without the dollar.")
         if name not in RANGE and name not in OPERATORS:
             raise FilterError(
                 f"{_shown(name)} is no operator; they are {', '.join((*RANGE, *OPERATORS))}, and beside the "

@@ -24,10 +24,13 @@ class Call(Generic[T]):
     path: str
     read: Callable[[httpx.Response], T]
     content: Mapping[str, Any] = field(default_factory=dict)
+    each: str | None = None  # what an answer has of each of several things, also where all were refused
 
     def then(self, change: Callable[[T], U]) -> "Call[U]":
         """The same request, with something made of its answer."""
-        return Call(self.method, self.path, lambda response: change(self.read(response)), self.content)
+        return Call(
+            self.method, self.path, lambda response: change(self.read(response)), self.content, self.each
+        )
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,13 @@ def ask(
     body: Body | None = None,
     *,
     params: Mapping[str, Any] | None = None,
+    each: str | None = None,
 ) -> Call[T]:
     """A request with a body in JSON, if there is one, that is answered with JSON of a type."""
     content: dict[str, Any] = {} if body is None else {"json": to_json(body)}
     if params is not None:
         content["params"] = {name: value for name, value in params.items() if value is not None}
-    return Call(method, path, lambda response: read_json(answer, response.json()), content)
+    return Call(method, path, lambda response: read_json(answer, response.json()), content, each)
 
 
 def send_form(answer: type[T], method: str, path: str, body: Body, without: Sequence[str] = ()) -> Call[T]:

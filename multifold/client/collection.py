@@ -60,7 +60,7 @@ class CollectionMethods(ServiceAddress):
     ) -> Call[tuple[search_wire.SearchAnswer | item_wire.Refusal, ...]]:
         """Several searches at once, answered in their order."""
         body = search_wire.BatchSearchBody([to_json(search) for search in searches])
-        batch = ask(search_wire.BatchSearchAnswer, "POST", f"{self._at}/search/batch", body)
+        batch = ask(search_wire.BatchSearchAnswer, "POST", f"{self._at}/search/batch", body, each="answers")
         return batch.then(lambda found: tuple(_one_of(one.answer, one.error) for one in found.answers))
 
     @service_method
@@ -78,7 +78,8 @@ class CollectionMethods(ServiceAddress):
     @service_method
     def upsert_many(self, items: Sequence[NewItem]) -> Call[BulkResult]:
         """Write items; one that is refused does not keep the others out."""
-        return ask(item_wire.BulkAnswer, "POST", f"{self._at}/items", _bulk(items)).then(_bulk_result)
+        path = f"{self._at}/items"
+        return ask(item_wire.BulkAnswer, "POST", path, _bulk(items), each="results").then(_bulk_result)
 
     @service_method
     def upsert_later(self, items: Sequence[NewItem]) -> Call[JobStatus]:

@@ -58,7 +58,7 @@ class ServiceAddress:
         return f"{self._at}/items/{path_segment(item)}"
 
     def _read(self, call: Call[T], response: httpx.Response) -> T:
-        if not response.is_success:
+        if not (response.is_success or (call.each and _tells(response, call.each))):
             raise _error_of(response)
         try:
             return call.read(response)
@@ -196,6 +196,14 @@ def _connection_errors(url: str) -> Iterator[None]:
 
 def _key_header(api_key: str | None) -> dict[str, str]:
     return {} if api_key is None else {"authorization": f"Bearer {api_key}"}
+
+
+def _tells(response: httpx.Response, field: str) -> bool:
+    """Whether a refusal of several things says what became of each."""
+    try:
+        return field in response.json()
+    except UNREADABLE:
+        return False
 
 
 def _error_of(response: httpx.Response) -> ServiceError:

@@ -40,6 +40,12 @@ class BulkBody(
 
     items: Sequence[Mapping[str, Any]] = described("each as it is written alone", min_length=1)
 
+    @classmethod
+    def read_json(cls, raw: object) -> object:
+        """A single item may come by itself."""
+        alone = isinstance(raw, Mapping) and "id" in raw and "items" not in raw
+        return super().read_json({"items": [raw]} if alone else raw)
+
 
 class ItemPatchBody(Body, any_of=("payload", "texts"), example={"payload": {"price": 49}}):
     """What to change of an item; the rest of it stays."""

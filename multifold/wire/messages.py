@@ -6,12 +6,22 @@ nothing but dataclasses.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
 from multifold.errors import MultifoldError
 
 B = TypeVar("B", bound="Body")
 OF_DATACLASSES = ("default", "default_factory", "kw_only")
+ELSEWHERE = {  # the names of our fields in other services
+    "limit": ("k", "top_k", "n_results", "size"),
+    "text": ("query", "q"),
+    "filter": ("where",),
+    "min_score": ("score_threshold",),
+    "payload": ("metadata", "meta"),
+    "texts": ("text", "caption", "documents"),
+    "images": ("photos",),
+}
 
 
 class BodyError(MultifoldError):
@@ -20,6 +30,16 @@ class BodyError(MultifoldError):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class UnknownFieldError(BodyError, ValueError):
+    """A field that is not known; says which one may be meant, else all that there are."""
+
+    def __init__(self, name: str, known: Sequence[str]) -> None:
+        meant = [one for one in known if name.casefold() in ELSEWHERE.get(one, ())]
+        meant += get_close_matches(name.casefold(), known, 1)
+        hint = f"did you mean {meant[0]!r}?" if meant else f"the fields are {', '.join(known)}"
+        super().__init__("bad_request", f"unknown field {name[:40]!r}; {hint}")
 
 
 def described(description: str, **options: Any) -> Any:  # noqa: ANN401 (as `dataclasses.field`)
@@ -60,6 +80,7 @@ class Body:
     """
 
     one_of: ClassVar[tuple[str, ...]] = ()
+    _extra: ClassVar[str]
 
     def __init_subclass__(
         cls,
@@ -70,6 +91,7 @@ class Body:
         extra: str = "forbid",
     ) -> None:
         cls.one_of = tuple(one_of)
+        cls._extra = extra
         schema: dict[str, Any] = {} if example is None else {"examples": [example]}
         for word, names in (("oneOf", one_of), ("anyOf", any_of)):
             if names:
@@ -79,6 +101,20 @@ class Body:
                 ]
         cls.__pydantic_config__ = {"extra": extra, "json_schema_extra": schema}  # type: ignore[attr-defined]
         dataclass(frozen=True)(cls)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, kind: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
+        read = {"type": "no-info", "function": cls.read_json}
+        return {"type": "function-before", "function": read, "schema": handler(kind)}
+
+    @classmethod
+    def read_json(cls, raw: object) -> object:
+        """What a service reads as the fields of this body; one that is not known is refused."""
+        known = [one.name for one in fields(cls)]  # type: ignore[arg-type]
+        for name in raw if isinstance(raw, Mapping) and cls._extra == "forbid" else ():
+            if name not in known:
+                raise UnknownFieldError(str(name), known)
+        return raw
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself; classes add rules."""

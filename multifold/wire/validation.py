@@ -1,6 +1,7 @@
 """Checks values of JSON or of a form against a body, as a service does it."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -11,12 +12,29 @@ with needs_extra("serve"):
     from pydantic import TypeAdapter, ValidationError
 
 B = TypeVar("B", bound=Body)
-SENTENCES = {  # instead of those of pydantic that speak of Python
-    "dataclass_type": "Input should be an object",
-    "is_instance_of": "Input should be a valid list",
-    "sequence_str": "Input should be a valid list",
-    "unexpected_keyword_argument": "Extra inputs are not permitted",
+WHERE = ("body", "query", "path")  # the first part of the place of an error
+FIELD = re.compile(r"[a-z_]\w*")  # a part of a place that is no type of a union
+TYPES = ("str", "int", "float", "bool")
+WANTED = {  # what a value is, by the kind of pydantic's error; numbers are from the error's context
+    **dict.fromkeys(("string_type", "string_sub_type"), "a text"),
+    **dict.fromkeys(("bool_type", "bool_parsing"), "true or false"),
+    **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "a whole number"),
+    **dict.fromkeys(("float_type", "float_parsing", "finite_number"), "a finite number"),
+    **dict.fromkeys(("list_type", "is_instance_of", "sequence_str", "tuple_type"), "a list"),
+    **dict.fromkeys(("dict_type", "mapping_type", "dataclass_type", "model_attributes_type"), "an object"),
+    "literal_error": "{expected}",
+    "greater_than_equal": "{ge:,} or more",
+    "greater_than": "more than {gt:,}",
+    "less_than_equal": "{le:,} at most",
+    "less_than": "less than {lt:,}",
 }
+LENGTHS = {
+    "too_short": "{min_length:,} or more entries",
+    "too_long": "{max_length:,} entries at most",
+    "string_too_short": "{min_length:,} or more characters",
+    "string_too_long": "{max_length:,} characters at most",
+}
+MOST_SHOWN = 40  # characters of a value
 adapter_of = cache(TypeAdapter)
 
 
@@ -31,9 +49,33 @@ def validate(kind: type[B], values: object) -> B:
 
 def describe_errors(errors: Sequence[Any]) -> str:
     """Pydantic's errors as one sentence."""
-    sentences = []
-    for error in errors:
-        place = ".".join(str(part) for part in error["loc"] if part not in ("body", "query", "path"))
-        sentence = SENTENCES.get(error["type"], str(error["msg"]))
-        sentences.append(f"{place}: {sentence}" if place else sentence)
-    return "; ".join(sentences)
+    return "; ".join(dict.fromkeys(map(_describe, errors)))
+
+
+def _describe(error: Mapping[str, Any]) -> str:
+    parts = [str(part) for part in error["loc"] if part not in WHERE]
+    place = ".".join(one for one in parts if one.isdecimal() or (FIELD.fullmatch(one) and one not in TYPES))
+    subject = repr(place) if place else "the body"
+    kind = error["type"]
+    context = error.get("ctx", {})
+    if kind == "missing" or kind.startswith("missing_"):
+        return f"{subject} is missing"
+    if kind == "unexpected_keyword_argument":
+        return f"{subject} is an unknown field"
+    if kind == "value_error":
+        return f"{place}: {context['error']}" if place else str(context["error"])
+    if kind in WANTED:
+        return f"{subject} is {WANTED[kind].format(**context)}, not {_shown(error['input'])}"
+    if kind in LENGTHS:
+        return f"{subject} has {LENGTHS[kind].format(**context)}"
+    return f"{subject}: {error['msg']}"
+
+
+def _shown(value: object) -> str:
+    """A value of JSON, as a sentence names it."""
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, (list, tuple)):
+        return "a list"
+    text = "nothing" if value is None else repr(value)
+    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"

@@ -50,6 +50,8 @@ def test_refusals_keep_their_code(client: Client) -> None:
     assert isinstance(good, SearchAnswer)
     assert isinstance(bad, Refusal)
     assert bad.code == "not_found"
+    assert client.search_many([Search(id="nobody")]) == (bad,)
+    assert client.upsert_many([NewItem("bad")]).refused == 1
     for ask, status, code in (
         (lambda: client.search(image=b"no picture"), 422, "bad_image"),
         (lambda: client.get("nobody"), 404, "not_found"),

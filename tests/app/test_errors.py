@@ -79,7 +79,8 @@ def test_a_full_disk_is_nobodys_fault_and_changes_nothing(
                 shop.client.post("/v1/items", json={"items": items}),
             ]
             mixed = shop.client.post("/v1/items", json={"items": [*items, {"id": "no texts"}]})
-            assert mixed.status_code == 200  # one of them was refused for what it is
+            assert mixed.status_code == 422  # one of them was refused for what it is
+            assert [one["error"]["code"] for one in mixed.json()["results"]] == ["storage"] * 3 + ["bad_item"]
         for response in answers:
             refused(response, 503, "storage", "No space left")
             assert response.headers["retry-after"] == "1"

@@ -6,7 +6,7 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from app.errors import refusal, status_and_code
+from app.errors import refusal, refuse_all
 from app.http.dependencies import AddressDep, CollectionDep, CollectionsDep
 from app.http.openapi import body_errors
 from app.http.routes.items import serialize_item, serialize_written
@@ -36,15 +36,19 @@ router = APIRouter(prefix="/items", tags=["items"])
 
 @router.post("", responses=body_errors())
 async def write_items(service: CollectionDep, body: BulkBody) -> BulkAnswer:
-    """Write items, each in place of its former self; one that is refused does not keep the others out."""
+    """Write items, each in place of its former self; one that is refused does not keep the others out.
+
+    If all are refused, the answer is an error, and has `results` beside it. A body may also be one item.
+    """
     check_many(len(body.items), "items", service.settings.max_batch)
     outcomes = await write_many(service, body.items)
     results = tuple(_outcome(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True))
-    written = sum(isinstance(outcome, WrittenItem) for outcome in outcomes)
-    failures = [one for one in outcomes if isinstance(one, Exception) and status_and_code(one)[0] == 503]
-    if failures and len(failures) == len(outcomes):  # the service cannot store anything now
-        raise failures[0]
-    return BulkAnswer(results, written, len(results) - written, service.collection.version)
+    refusals = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
+    written = len(results) - len(refusals)
+    answer = BulkAnswer(results, written, len(refusals), service.collection.version)
+    if not written:
+        refuse_all(refusals, answer)
+    return answer
 
 
 @router.post("/bulk", status_code=202, responses=body_errors())

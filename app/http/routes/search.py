@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.collections.service import CollectionService
-from app.errors import refusal
+from app.errors import refusal, refuse_all
 from app.http.dependencies import AddressDep, CollectionDep
 from app.http.forms import SEARCH_FORM, FormRoute, check_form, read_search_form
 from app.http.openapi import body_errors
@@ -63,21 +63,36 @@ async def search(service: CollectionDep, address: AddressDep, body: Search) -> S
     return await _answer(service, address, body)
 
 
-@router.post("/search/batch", tags=["search"], responses=body_errors())
+@router.post("/search/batch", tags=["search"], responses=body_errors(404))
 async def search_many(
     service: CollectionDep, address: AddressDep, body: BatchSearchBody
 ) -> BatchSearchAnswer:
-    """Several searches at once; one that cannot be answered says why and leaves the others alone."""
+    """Several searches at once; one that cannot be answered says why and leaves the others alone.
+
+    If none can be answered, the answer is an error, and has `answers` beside it.
+    """
     check_many(len(body.searches), "searches", service.settings.max_batch)
-    outcomes = await asyncio.gather(*(_outcome(service, address, raw) for raw in body.searches))
-    return BatchSearchAnswer(tuple(outcomes))
+    found = await asyncio.gather(*(_attempt(service, address, raw) for raw in body.searches))
+    refusals = [one for one in found if isinstance(one, MultifoldError)]
+    answer = BatchSearchAnswer(tuple(map(_outcome, found)))
+    if len(refusals) == len(found):
+        refuse_all(refusals, answer)
+    return answer
 
 
-async def _outcome(service: CollectionService, address: str, raw: Mapping[str, Any]) -> BatchSearchOutcome:
+async def _attempt(
+    service: CollectionService, address: str, raw: Mapping[str, Any]
+) -> SearchAnswer | MultifoldError:
     try:
-        return BatchSearchOutcome(await _answer(service, address, validate(Search, raw)))
+        return await _answer(service, address, validate(Search, raw))
     except MultifoldError as error:
-        return BatchSearchOutcome(error=refusal(error))
+        return error
+
+
+def _outcome(found: SearchAnswer | MultifoldError) -> BatchSearchOutcome:
+    if isinstance(found, MultifoldError):
+        return BatchSearchOutcome(error=refusal(found))
+    return BatchSearchOutcome(found)
 
 
 async def _answer(service: CollectionService, address: str, body: Search) -> SearchAnswer:

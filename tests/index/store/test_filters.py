@@ -46,6 +46,8 @@ def test_the_grammar() -> None:
 @pytest.mark.parametrize(
     ("raw", "reason"),
     [
+        ({"$or": [{"x": 1}, {"x": 2}]}, r"'\$or' is written 'or', without the dollar"),
+        ({"x": {"$gte": 3}}, r"'\$gte' is written 'gte', without the dollar"),
         ({"x": {"above": 3}}, "'above' is no operator; they are gt, gte, lt, .*exists.*and, or, not"),
         ({"size": {"w": {"gt": 1}}}, r"named with dots: 'size\.w'"),
         ({"x": {}}, "condition on 'x' is empty"),

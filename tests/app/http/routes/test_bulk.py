@@ -62,6 +62,28 @@ def test_good_items_are_written_and_bad_ones_say_why(shelf: House) -> None:
     assert answer["version"] == shelf.service.collection.version
 
 
+def test_a_request_of_which_nothing_is_done_is_refused(shelf: House) -> None:
+    def refused_all(path: str, body: dict[str, Any], each: str, *codes: str) -> str:
+        response = shelf.client.post(path, json=body)
+        assert response.status_code == 422, response.text
+        answer = response.json()
+        assert [one["error"]["code"] for one in answer[each]] == list(codes)
+        return f"{answer['error']['code']}: {answer['error']['message']}"
+
+    empty, junk = {"id": "a"}, {"id": "b", "images": ["junk"]}
+    assert refused_all("/v1/items", empty, "results", "bad_item").startswith("bad_item: ")
+    both = refused_all("/v1/items", {"items": [empty, junk]}, "results", "bad_item", "bad_image")
+    assert both.startswith("refused: all 2 were refused; the first: ")
+    searches = {"searches": [{"filters": {}}, {"text": "a", "filter": {"$or": [{"a": 1}]}}]}
+    assert "'filter'" in refused_all("/v1/search/batch", searches, "answers", "bad_request", "bad_filter")
+
+
+def test_one_item_may_come_by_itself(shelf: House) -> None:
+    response = shelf.client.post("/v1/items", json={"id": "a", "texts": ["red"]})
+    assert response.json()["results"][0]["written"]["observations"]["caption"] == 1
+    assert shelf.service.collection.ids() == ["a"]
+
+
 def test_a_part_of_an_item_is_changed_and_the_rest_stays(shelf: House) -> None:
     write(
         shelf,

@@ -175,7 +175,7 @@ def test_scores_of_all_sides_are_given_on_request(shop: House) -> None:
             "use 'min_score'",
         ),
         ({"id": "red-box", "target": "item", "error": 0.1}, 422, "no_calibration", ""),
-        ({"text": "a", "error": 0.0}, 422, "bad_request", "error: "),
+        ({"text": "a", "error": 0.0}, 422, "bad_request", "'error' "),
         ({"text": "a", "error": 0.1, "target": "text"}, 422, "needs_evidence", "target 'item'"),
         ({"text": "a", "error": 0.1, "target": "item", "lexical": "off"}, 422, "needs_evidence", ""),
         ({"text": "a", "error": 0.1, "target": "item", "diversity": 0.5}, 422, "needs_evidence", ""),

@@ -69,6 +69,19 @@ class Space(Protocol):
         """Index vectors, one for each feature, each independent of the others."""
 
 
+@dataclass(frozen=True)
+class RowsOwner:
+    """Whose rows an engine has. The headers of its files say so, and a file of another owner is not read."""
+
+    vector_id: str = ""
+    collection: str = ""  # as the store names it
+    side: str = ""
+    kind: str = ""
+
+
+NOBODY = RowsOwner()  # of an engine on its own
+
+
 @runtime_checkable
 class IndexEngine(Protocol):
     """Vectors by row id, searched with a candidate filter; items are unknown here.

@@ -14,6 +14,7 @@ from index.contracts import (
     IndexPlan,
     IndexPlanError,
     Memory,
+    RowsOwner,
     Space,
 )
 from index.engines import faiss_library
@@ -45,6 +46,7 @@ class EngineFactory:
         self,
         space: Space,
         plan: IndexPlan,
+        collection: str,
         home: Path | None,
         probes: Mapping[Side, Features] | None = None,
         memory: Memory = "auto",
@@ -52,6 +54,7 @@ class EngineFactory:
         check_plan(plan, space)
         self._space = space
         self._plan = plan
+        self._collection = collection
         self._home = home
         self._memory = memory if plan.memory == AUTO else plan.memory
         self._probes = probes or {}
@@ -60,16 +63,19 @@ class EngineFactory:
     def __call__(self, segment: EngineKey) -> IndexEngine:
         """A new, empty engine for the rows of one side and kind."""
         space = self._space
+        side, kind = segment
+        owner = RowsOwner(space.vector_id, self._collection, side, kind)
         if self._plan.type == EXACT:
-            self._engines[segment] = ExactEngine(space.dim, space.metric)
+            self._engines[segment] = ExactEngine(space.dim, space.metric, owner)
         else:
-            ask, signs = self._asker(segment[0]), space.query_signs
+            ask, signs = self._asker(side), space.query_signs
             self._engines[segment] = FaissEngine(
                 space.dim,
                 space.metric,
                 self._plan,
                 ask=ask,
                 signs=signs,
+                owner=owner,
                 home=self._home,
                 apart=self._apart,
             )
@@ -108,8 +114,7 @@ def place_engines(
                 f"The collection lies in Milvus: say where, as in {MILVUS_VARIABLE}=http://milvus:19530."
             )
         return ClusterEngineSet(space, store, cluster, probes, plan.recall, plan.milvus_type, writes=writes)
-    if home is None:
-        return EngineSet(space, EngineFactory(space, plan, None, probes, memory), follows=follows)
-    saved = SavedEngines(home, space.vector_id, plan, store.former, store.session)
-    factory = EngineFactory(space, plan, saved.home if writes else None, probes, memory)
+    saved = None if home is None else SavedEngines(home, space.vector_id, plan, store.former, store.session)
+    sealed = saved.home if saved and writes else None
+    factory = EngineFactory(space, plan, store.collection, sealed, probes, memory)
     return EngineSet(space, factory, saved, follows=follows)

@@ -24,6 +24,7 @@ from index.cluster.payload_fields import FACTS, PART, PARTS, part_of
 from index.cluster.search_effort import EFFORTS, effort_for, least_effort
 from index.contracts import (
     NO_ROW,
+    NOBODY,
     Ids,
     IndexEngineError,
     PairedIds,
@@ -236,11 +237,11 @@ class MilvusEngine:
     def save(self, path: Path) -> None:
         """Write the rows to a file, durably and all at once."""
         ids, vectors = map(np.concatenate, zip(self._block([]), *self.blocks(), strict=True))
-        row_file.write_rows(path, self._metric, ids, vectors)
+        row_file.write_rows(path, NOBODY, self._metric, ids, vectors)
 
     def load(self, path: Path) -> None:
         """Replace the rows by those of a file; a damaged or foreign one is an error and changes nothing."""
-        ids, vectors = row_file.read_rows(path, self._metric, self._dim)[1]
+        ids, vectors = row_file.read_rows(path, NOBODY, self._metric, self._dim)[1]
         self.drop()
         self.put(ids, vectors)
 

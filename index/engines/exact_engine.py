@@ -14,6 +14,7 @@ from jaxtyping import Bool, Float32, Int64
 
 from index.contracts import (
     NO_ROW,
+    NOBODY,
     Ids,
     IndexEngineError,
     PairedIds,
@@ -21,6 +22,7 @@ from index.contracts import (
     RowRanking,
     RowRankings,
     RowScores,
+    RowsOwner,
 )
 from index.engines import row_file
 from index.engines.scoring import Lengths, exact_scores_at, fast_scores, lengths, score_slack
@@ -242,9 +244,10 @@ class ExactEngine:
     view: RowView  # the rows as they are now, which are the first of those that there is room for
     _room: RowView
 
-    def __init__(self, dim: int, metric: Metric) -> None:
+    def __init__(self, dim: int, metric: Metric, owner: RowsOwner = NOBODY) -> None:
         self._dim = dim
         self._metric = metric
+        self._owner = owner
         self.close()
 
     def add(self, ids: PairedIds, vectors: Vectors) -> None:
@@ -298,12 +301,12 @@ class ExactEngine:
 
     def save(self, path: Path) -> None:
         """Write the living rows to a file, durably and all at once."""
-        row_file.write_rows(path, self._metric, *self.view.living())
+        row_file.write_rows(path, self._owner, self._metric, *self.view.living())
 
     def load(self, path: Path) -> None:
         """Replace the rows by those of a file; a damaged or foreign one is an error and changes nothing."""
-        loaded = ExactEngine(self._dim, self._metric)
-        loaded.add(*row_file.read_rows(path, self._metric, self._dim)[1])
+        loaded = ExactEngine(self._dim, self._metric, self._owner)
+        loaded.add(*row_file.read_rows(path, self._owner, self._metric, self._dim)[1])
         vars(self).update(vars(loaded))
 
     def close(self) -> None:

@@ -23,12 +23,14 @@ import numpy as np
 from index.contracts import (
     CODES,
     FLAT,
+    NOBODY,
     Ids,
     IndexPlan,
     PairedIds,
     RowBlock,
     RowRankings,
     RowScores,
+    RowsOwner,
 )
 from index.engines import exact_engine, faiss_library, file_search, segments
 from index.engines.builder import MOST_PROBES, SegmentBuilder
@@ -84,6 +86,7 @@ class FaissEngine:
         *,
         ask: Callable[[int], Vectors | None] = lambda _: None,
         signs: Vector | None = None,
+        owner: RowsOwner = NOBODY,
         home: Path | None = None,
         apart: Callable[[], bool] | None = None,
     ) -> None:
@@ -91,7 +94,7 @@ class FaissEngine:
         self._on_gpu = on_gpu = faiss_library.uses_gpu(self._plan.device)
         check_types(self._plan, dim, on_gpu=on_gpu)
         self._apart = apart or (lambda: self._plan.memory == CODES)  # whether vectors are kept in files now
-        self._files = SegmentFiles(metric, dim, self._plan.device, home)
+        self._files = SegmentFiles(owner, metric, dim, self._plan.device, home)
         self._closing = threading.Event()
         cores, stopped = openmp_threads(), self._closing.is_set
         self._ask = ask

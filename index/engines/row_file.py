@@ -3,19 +3,23 @@
 FAISS files have no checksum and load flipped bits silently, so nothing of a file is used before its sum is
 checked. A line of JSON is followed by arrays, which begin at multiples of 64 bytes: ids, vectors, others.
 
+The header says whose the rows are, and the name of the file or of the folder that it was saved under. A file
+that was put in the place of another one is not read, though all of its sums are right.
+
 Vectors that stay on disk have a file of their own, which is not read when it is opened. It has nothing but
 numbers; a sum for each row is kept beside the ids, and compared when the row is read for the first time.
 """
 
 import hashlib
 import json
+import logging
 import mmap
 import os
 import resource
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
@@ -23,13 +27,16 @@ from typing import Any, BinaryIO, TypeAlias
 import numpy as np
 from jaxtyping import Bool, Float32, Int64, UInt32
 
-from index.contracts import IndexEngineError, PairedIds, RowsLostError
+from index.contracts import IndexEngineError, PairedIds, RowsLostError, RowsOwner
 from multifold.durable import replace_file
 from multifold.types import Metric, Vectors
+
+log = logging.getLogger(__name__)
 
 Header: TypeAlias = dict[str, Any]
 DIGEST = hashlib.sha256().digest_size
 ALIGNED = 64
+ROWS, VECTORS = ".rows", ".vectors"  # how names of sealed parts end, and those of their vectors beside them
 IDS, FLOATS, BYTES, SUMS = "<i8", "<f4", "u1", "<u4"
 Emit: TypeAlias = Callable[[Any], object]  # takes some bytes
 StreamedBytes: TypeAlias = Callable[[Emit], None]  # too many to hold at once; gives the same each time
@@ -37,6 +44,7 @@ StreamedBytes: TypeAlias = Callable[[Emit], None]  # too many to hold at once; g
 
 def write_rows(
     path: Path,
+    owner: RowsOwner,
     metric: Metric,
     ids: PairedIds,
     vectors: Float32[np.ndarray, "_ d"],  # none where they are in a file of their own
@@ -44,7 +52,8 @@ def write_rows(
     **header: object,
 ) -> None:
     """Write rows and what belongs to them durably and all at once."""
-    header = {"metric": metric, "rows": len(ids), "dim": vectors.shape[1], **header}
+    whose = {"of": asdict(owner), "generation": generation_of(path)}
+    header = {**whose, "metric": metric, "rows": len(ids), "dim": vectors.shape[1], **header}
     blocks = [one if callable(one) else partial(_give_array, one) for one in (ids, vectors, *others)]
     sizes = [_size(block) for block in blocks]
     line = json.dumps({**header, "blocks": sizes}).encode() + b"\n"
@@ -73,13 +82,24 @@ def _size(block: StreamedBytes) -> int:
     return sum(sizes)
 
 
-def read_rows(path: Path, metric: Metric, dim: int, *others: str) -> tuple[Header, list[np.ndarray]]:
+def generation_of(path: Path) -> str:
+    """What tells a file from older and newer ones: a sealed part's own name, or the folder of a save."""
+    return path.stem.rpartition(".")[2] if path.suffix == ROWS else path.parent.name
+
+
+def read_rows(
+    path: Path, owner: RowsOwner, metric: Metric, dim: int, *others: str
+) -> tuple[Header, list[np.ndarray]]:
     """The header, ids, vectors and arrays of other kinds, in place; damaged or foreign files are errors."""
     data = _mapped(path)
     if hashlib.sha256(data[:-DIGEST]).digest() != data[-DIGEST:]:
         raise IndexEngineError(f"{path} is damaged: delete it and it is rebuilt")
     line = bytes(data[: 1 << 16]).partition(b"\n")[0]
     header = json.loads(line)
+    whose = {**asdict(owner), "generation": generation_of(path)}
+    found = {**header.get("of", {}), "generation": header.get("generation")}
+    if wrong := [f"the {name} {found.get(name)!r}" for name in whose if found.get(name) != whose[name]]:
+        raise IndexEngineError(f"{path} is another file: it names {' and '.join(wrong)}")
     if header["metric"] != metric or header["dim"] != dim:
         raise IndexEngineError(
             f"{path} holds {header['metric']} vectors of {header['dim']}, not {metric} of {dim}"
@@ -179,7 +199,9 @@ class VectorFile:
             for start in range(0, len(new), COMPARED):
                 some = new[start : start + COMPARED]
                 if not np.array_equal(row_sums(self.vectors[some]), self.sums[some]):
-                    raise RowsLostError(f"{self.path or 'a file of vectors'} is damaged: it is made again.")
+                    lost = RowsLostError(f"{self.path or 'a file of vectors'} is damaged: it is made again.")
+                    log.warning("%s", lost)
+                    raise lost
             self.seen[new] = True
             waits = _disk_reads()[0]
         yield

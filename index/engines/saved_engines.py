@@ -29,6 +29,7 @@ from index.contracts import (
     IndexEngineError,
     IndexPlan,
     PairedIds,
+    RowsOwner,
 )
 from index.engines import faiss_library, segments
 from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows
@@ -38,11 +39,14 @@ from index.engines.row_file import (
     BYTES,
     FLOATS,
     IDS,
+    ROWS,
     SUMS,
+    VECTORS,
     Emit,
     Header,
     ReadCount,
     VectorFile,
+    generation_of,
     open_vectors,
     read_rows,
     write_rows,
@@ -52,8 +56,6 @@ from index.engines.scoring import lengths
 from index.engines.segments import Segment, SegmentReport
 from multifold.durable import make_folder, replace_file, sync_folder, write_file
 from multifold.types import ASPECTS, Metric, Vectors
-
-ROWS, VECTORS = ".rows", ".vectors"
 
 
 class JoinedOrder:
@@ -87,7 +89,7 @@ class JoinedOrder:
         return RowView(self._ids, file.vectors, sizes[self._order], file=file)
 
 
-def write_segment(path: Path, metric: Metric, part: Segment) -> None:
+def write_segment(path: Path, owner: RowsOwner, metric: Metric, part: Segment) -> None:
     """Write a sealed part durably and all at once, its dead rows too."""
     ann, index = None, partial(_give_index, None)
     if (found := part.ann) is not None:
@@ -98,7 +100,7 @@ def write_segment(path: Path, metric: Metric, part: Segment) -> None:
     header = {"report": part.seal.as_json(), "ann": ann}
     ids, vectors, sizes = part.rows.ids, part.rows.vectors, part.rows.lengths
     if (file := part.rows.file) is None:
-        write_rows(path, metric, ids, vectors, sizes, index, **header)
+        write_rows(path, owner, metric, ids, vectors, sizes, index, **header)
     else:
         beside = path.with_suffix(VECTORS)
         if file.path is None or not _linked(file.path, beside):
@@ -106,7 +108,7 @@ def write_segment(path: Path, metric: Metric, part: Segment) -> None:
                 blocks = (vectors[start : start + BLOCK_ROWS] for start in _starts(len(ids)))
                 write_vectors(out, blocks)
         none = np.empty((0, vectors.shape[1]), np.float32)
-        write_rows(path, metric, ids, none, sizes, index, file.sums, apart=True, **header)
+        write_rows(path, owner, metric, ids, none, sizes, index, file.sums, apart=True, **header)
 
 
 def _give_index(index: Index | None, emit: Emit) -> None:
@@ -144,7 +146,8 @@ class SpooledRows:
 class SegmentFiles:
     """Writes and reads the parts of one engine; `home` is the folder of sealed parts."""
 
-    def __init__(self, metric: Metric, dim: int, device: Device, home: Path | None) -> None:
+    def __init__(self, owner: RowsOwner, metric: Metric, dim: int, device: Device, home: Path | None) -> None:
+        self._owner = owner
         self._metric = metric
         self._dim = dim
         self._device = device
@@ -187,7 +190,7 @@ class SegmentFiles:
             return part
         make_folder(self._home)
         path = self._home / _new_name()
-        write_segment(path, self._metric, part)
+        write_segment(path, self._owner, self._metric, part)
         self._files[part.seal] = path
         if (file := part.rows.file) is None:
             ids, vectors, sizes, *_ = self._read(path)[1]
@@ -217,11 +220,11 @@ class SegmentFiles:
         loose = join_rows([part.rows for part in parts if part.report is None])
         dead = [part.rows.ids[~part.rows.alive] for part in sealed if part.rows.alive is not None]
         dead_ids = np.concatenate([np.empty(0, np.int64), *dead])
-        write_rows(path, self._metric, loose.ids, loose.vectors, dead_ids, sealed=names)
+        write_rows(path, self._owner, self._metric, loose.ids, loose.vectors, dead_ids, sealed=names)
 
     def load(self, path: Path) -> tuple[list[Segment], PairedIds, Vectors]:
         """Sealed parts, and the ids and vectors of fresh rows."""
-        header, (ids, vectors, *others) = read_rows(path, self._metric, self._dim, IDS)
+        header, (ids, vectors, *others) = read_rows(path, self._owner, self._metric, self._dim, IDS)
         if "sealed" not in header:
             raise IndexEngineError(f"{path} was not written by this engine: delete it and it is rebuilt")
         sealed = []
@@ -247,16 +250,16 @@ class SegmentFiles:
 
     def _read(self, path: Path) -> tuple[Header, list[np.ndarray]]:
         """What `write_segment` wrote: ids, vectors, lengths and the index; sums of vectors that are apart."""
-        return read_rows(path, self._metric, self._dim, FLOATS, BYTES, SUMS)
+        return read_rows(path, self._owner, self._metric, self._dim, FLOATS, BYTES, SUMS)
 
     def _beside(self, path: Path, part: Segment) -> str:
         """The name of a part's file in the folder of `path`; made there if it is not."""
         file = self._files.get(part.seal)
         if file is not None and file.parent == path.parent:
             return file.name
-        name = f"{path.name}.{_new_name()}"
+        name = f"{path.name}.{_new_name() if file is None else generation_of(file) + ROWS}"
         if file is None or not _part_linked(part, file, path.with_name(name)):
-            write_segment(path.with_name(name), self._metric, part)
+            write_segment(path.with_name(name), self._owner, self._metric, part)
         if file is None or file.parent != self._home:
             self._files[part.seal] = path.with_name(name)
         return name
@@ -302,7 +305,7 @@ log = logging.getLogger(__name__)
 
 CURRENT = "current.json"
 SEALED = "sealed"
-FORMAT = 1
+FORMAT = 2
 
 
 class SavedEngines:
@@ -331,7 +334,7 @@ class SavedEngines:
             make_folder(self._folder / name)
             for segment, engine in engines.items():
                 engine.save(self._folder / name / "-".join(segment))
-            self._write_current({"version": version, "folder": name, "segments": list(engines)})
+            self._write_current({"folder": name, "segments": list(engines)})
             for old in self._folder.iterdir():
                 if old.is_dir() and old.name not in (name, SEALED):
                     shutil.rmtree(old)
@@ -348,10 +351,13 @@ class SavedEngines:
         engines: dict[EngineKey, IndexEngine] = {}
         try:
             save = json.loads((self._folder / CURRENT).read_bytes())
-            if {key: save[key] for key in self._fits} != self._fits or save["version"] > most:
-                return None
+            if other := [key for key in self._fits if save[key] != self._fits[key]]:
+                raise IndexEngineError(f"it was saved for another {' and '.join(other)}")
+            version = int(save["folder"].partition("-")[0])
+            if version > most:
+                raise IndexEngineError(f"it has change {version}, and the store has {most}")
             if any(side not in ASPECTS for side, _ in save["segments"]):
-                return None
+                raise IndexEngineError(f"it has the sides {save['segments']}")
             for side, kind in save["segments"]:
                 engines[side, kind] = make((side, kind))
                 engines[side, kind].load(self._folder / save["folder"] / f"{side}-{kind}")
@@ -364,7 +370,7 @@ class SavedEngines:
             for engine in engines.values():
                 engine.close()
             return None
-        return save["version"], engines
+        return version, engines
 
 
 def is_saved(folder: Path) -> bool:

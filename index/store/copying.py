@@ -10,7 +10,7 @@ from sqlalchemy import Connection, MetaData, Select, Table, create_engine, inser
 from sqlalchemy.exc import SQLAlchemyError
 
 from index.store.database import PAGE, StoreError
-from index.store.metadata import FEED_MARK, PICTURES, SESSION, last_change
+from index.store.metadata import COLLECTION, FEED_MARK, PICTURES, SESSION, last_change
 from index.store.schema import meta, tables
 from index.store.store import Store, database_at
 
@@ -84,6 +84,7 @@ def _copy_within(target: Connection) -> None:
 
 
 def _rows(table: Table) -> Select[Any]:
-    """All but the session, what a cluster holds of this store, and where its pictures are."""
+    """All but its own name, its session, what a cluster holds of this store, and where its pictures are."""
+    own = [COLLECTION, SESSION, FEED_MARK, PICTURES]
     rows = select(table)
-    return rows.where(table.c.key.not_in([SESSION, FEED_MARK, PICTURES])) if table.name == meta.name else rows
+    return rows.where(table.c.key.not_in(own)) if table.name == meta.name else rows

@@ -42,6 +42,7 @@ def migrate(connection: Connection) -> None:
     write_note(connection, SCHEMA, str(VERSION))
 
 
+COLLECTION = "collection"
 SESSION = "session"
 FEED_MARK = "cluster"  # the note of how far a cluster was fed
 VECTOR_ID = "vector_id"
@@ -101,6 +102,13 @@ def check_clock(connection: Connection) -> None:
 def begin_session(connection: Connection) -> str:
     """Give this process's writes a name of their own."""
     write_note(connection, SESSION, name := uuid4().hex)
+    return name
+
+
+def name_collection(connection: Connection) -> str:
+    """The name of this collection in all files that are derived from it; made by the first who writes."""
+    if (name := read_note(connection, COLLECTION)) is None:
+        write_note(connection, COLLECTION, name := uuid4().hex)
     return name
 
 

@@ -26,7 +26,7 @@ def ordered(length: int) -> TypeEngine[str]:
 meta = sa.Table(
     "meta",
     tables,
-    sa.Column("key", sa.String(64), primary_key=True),  # schema, vector_id, feature_length, session
+    sa.Column("key", sa.String(64), primary_key=True),  # schema, vector_id, collection, session, …
     sa.Column("value", sa.Text, nullable=False),
 )
 

@@ -80,11 +80,13 @@ class Store:
                 self.vector_id = stamp.vector_id
                 self.feature_length = stamp.feature_length
                 self.former = self.session = metadata.read_note(connection, metadata.SESSION)
+                self.collection = metadata.read_note(connection, metadata.COLLECTION) or ""
                 if fresh:
                     metadata.check_clock(connection)
             if fresh and not self._database.shared:
                 with self.writing() as connection:
                     self.session = metadata.begin_session(connection)
+                    self.collection = metadata.name_collection(connection)
         except BaseException:
             self.close()
             raise

@@ -126,7 +126,7 @@ def test_the_store_is_as_promised(tmp_path: Path) -> None:
     ]
     assert items == [(3, "a", 2, 1)]
     assert rows == [(3 << 20, 3, "shape", "view", 0)]
-    assert len(meta.pop("session")) == 32
+    assert len(meta.pop("session")) == len(meta.pop("collection")) == 32
     assert meta == {
         "schema": str(VERSION),
         "vector_id": "sphere",

@@ -36,7 +36,7 @@ def test_vectors_are_in_memory_or_in_files(
 ) -> None:
     monkeypatch.setattr(engine_factory, "memory_limit", lambda: memory)
     plan = IndexPlan("SQ8", "cpu", 0.9, COUNT, 100, wanted)
-    live = EngineFactory(Sphere(DIM), plan, tmp_path, memory=setting)(("image", "pooled"))
+    live = EngineFactory(Sphere(DIM), plan, "own", tmp_path, memory=setting)(("image", "pooled"))
     assert isinstance(live, FaissEngine)
     live.add(np.arange(COUNT), ROWS)
     live.settle()

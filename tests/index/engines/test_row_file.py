@@ -56,7 +56,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def save(once: Path, tmp_path: Path) -> Path:
     """A copy of the saved engine."""
-    return shutil.copytree(once, tmp_path / "copy")
+    return shutil.copytree(once, tmp_path / "copy" / once.name)
 
 
 def opened(save: Path) -> FaissEngine:
@@ -213,7 +213,9 @@ def test_a_saved_engine_reads_no_vector_when_it_is_opened(save: Path) -> None:
     live.close()
 
 
-def test_a_flipped_bit_of_a_vector_is_told_when_it_is_read(save: Path) -> None:
+def test_a_flipped_bit_of_a_vector_is_told_when_it_is_read(
+    save: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (vectors,) = save.glob("*.vectors")
     whole = bytearray(vectors.read_bytes())
     whole[4 * DIM * 77 + 13] ^= 1
@@ -222,6 +224,8 @@ def test_a_flipped_bit_of_a_vector_is_told_when_it_is_read(save: Path) -> None:
     for queries, exact in ((ROWS[77:78], False), (QUERIES[:1], True)):
         with pytest.raises(RowsLostError, match="damaged"):
             live.search(queries, 10, exact=exact)
+        assert f"{vectors} is damaged" in caplog.text
+        caplog.clear()
     live.close()
 
 

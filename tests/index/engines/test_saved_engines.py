@@ -140,3 +140,61 @@ def test_every_file_of_an_index_may_be_damaged(
             flipped = raw[:place] + bytes([raw[place] ^ 16]) + raw[place + 1 :]
             name.write_bytes({"cut": raw[:place], "flipped": flipped, "emptied": b""}[harm])
         assert hits(made) == right
+
+
+def put_back(folder: Path, kept: dict[str, bytes]) -> None:
+    for path in (folder / "index").rglob("*-*"):
+        if path.is_file() and (old := kept.get(path.name.split(".")[0] + path.suffix)):
+            path.unlink()
+            path.write_bytes(old)
+
+
+def kept(folder: Path) -> dict[str, bytes]:
+    """The files of each engine: that of fresh rows, and of one sealed part."""
+    files = [path for path in (folder / "index").rglob("*-*") if path.is_file()]
+    return {path.name.split(".")[0] + path.suffix: path.read_bytes() for path in files}
+
+
+SWAPS = {
+    "sides": {"shape-pooled": "text-pooled", "text-pooled": "shape-pooled"},
+    "kinds": {"shape-pooled": "shape-observation", "shape-observation": "shape-pooled"},
+}
+
+
+@pytest.mark.parametrize("end", ["", ".rows"])
+@pytest.mark.parametrize("swap", SWAPS)
+def test_files_that_were_swapped_are_made_anew(
+    made: Path, swap: str, end: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    right = hits(made)
+    files = kept(made)
+    put_back(made, {to + end: files[of + end] for to, of in SWAPS[swap].items()})
+    assert hits(made) == right
+    assert "is another file: it names the " in caplog.text
+
+
+def test_files_of_another_collection_or_of_an_older_save_are_made_anew(
+    made: Path, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = tmp_path_factory.mktemp("other")
+    with opened(other) as collection:
+        collection.upsert([thing(f"item {n}", np.random.default_rng(n)) for n in range(100)])
+        collection.delete(["item 3"])
+    older = kept(made)
+    with opened(made) as collection:
+        collection.delete([f"item {n}" for n in range(50, 90)])
+        collection.engines.keep()
+    right = hits(made)
+    for files, name in ((older, "generation"), (kept(other), "collection")):
+        caplog.clear()
+        put_back(made, files)
+        assert hits(made) == right
+        assert f"it names the {name}" in caplog.text
+
+
+def test_a_list_of_files_that_does_not_fit_is_told(made: Path, caplog: pytest.LogCaptureFixture) -> None:
+    right = hits(made)
+    current = made / "index" / saved_engines.CURRENT
+    current.write_text(current.read_text().replace('"session": "', '"session": "0'))
+    assert hits(made) == right
+    assert "it was saved for another session" in caplog.text

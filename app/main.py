@@ -16,6 +16,7 @@ from app import errors
 from app.collections.collections import Collections, open_collections
 from app.http.access import ApiKeyGuard, OriginGuard, is_loopback
 from app.http.dependencies import collection_name
+from app.http.forms import FORMS
 from app.http.middleware import BodyLimit, ErrorBoundary, RequestIdMiddleware, RequestTimeout
 from app.http.openapi import TAGS, complete_description, error_responses, operation_name
 from app.http.routes import (
@@ -44,9 +45,8 @@ CROSS_ORIGIN: dict[str, Any] = {
     "expose_headers": ["x-request-id", "retry-after"],
 }
 ABOUT = (
-    "Find things by any of their sides: text, photo, 3D shape. Every route of a collection has two forms: "
-    "/v1/collections/{collection}/... names the collection, by its name or an alias; the short form /v1/... "
-    "is about the default collection."
+    "Find things by any of their sides: text, photo, 3D shape. Every route of a collection has a short form, "
+    "which is not listed here: /v1/search is /v1/collections/default/search."
 )
 COLLECTION_ROUTERS = (
     *(search, bulk, originals, items, feedback, embeddings, snapshots, info, insight, labels),
@@ -91,7 +91,7 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
     app.router.routes += api_routes()
     app.mount("/web/swagger", StaticFiles(packages=[("fastapi_swagger", "resources")]))
     app.mount("/web", StaticFiles(directory=pages.WEB))
-    complete_description(app)
+    complete_description(app, FORMS)
     return app
 
 
@@ -100,7 +100,7 @@ def api_routes() -> tuple[BaseRoute, ...]:
     """The routes of all services of this process, since half a second goes into making them."""
     every = APIRouter(generate_unique_id_function=operation_name)
     for routes in COLLECTION_ROUTERS:
-        every.include_router(routes.router, prefix="/v1")
+        every.include_router(routes.router, prefix="/v1", include_in_schema=False)
     for routes in SERVICE_ROUTERS:
         every.include_router(routes.router)
     for routes in COLLECTION_ROUTERS:  # after the short forms, which most requests use

@@ -19,7 +19,7 @@ COLLECTION_PREFIX = re.compile(r"/v1/collections/[^/]+(?=/)")
 OPEN_PATHS = re.compile(r"/|/docs|/healthz|/readyz|/openapi\.json|/web/.*|/v1/session")
 READ_PATHS = re.compile(
     # what a tool of /mcp needs is asked when the tool asks
-    r"/mcp|/v1/(search|search/batch|facets|embeddings|traverse|explain|rerank|classify|items/scroll|items/count"
+    r"/mcp|/v1/(search|search/form|search/batch|facets|embeddings|traverse|explain|rerank|classify|items/scroll|items/count"
     r"|items/tags:propose|items/.+/similar)",
     re.DOTALL,
 )

@@ -13,7 +13,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from app.errors import ApiError
-from app.http.openapi import BINARY_FILE
+from app.http.openapi import BINARY_FILE, SCHEMA_REFERENCE
 from multifold.wire.files import UploadedFile
 from multifold.wire.items import NewItem
 from multifold.wire.messages import Body, UnknownFieldError
@@ -25,7 +25,7 @@ SEARCH_OBJECTS = ("filter", "examples")  # in JSON
 OBJECTS = (*SEARCH_OBJECTS, "payload")
 FILE_FIELDS = ("image", "mesh")
 FILE_LISTS = ("images",)
-ITEM_FIELDS = tuple(one.name for one in fields(NewItem) if one.name != "id")
+ITEM_FIELDS = tuple(one.name for one in fields(NewItem))
 
 
 class FormRoute(APIRoute):
@@ -40,10 +40,11 @@ def media_type(headers: Mapping[str, str]) -> str:
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def check_form(request: Request, otherwise: str) -> None:
-    """Refuse what is no form; `otherwise` says what to send."""
+def check_form(request: Request) -> None:
+    """Refuse what is no form; a path of forms alone ends so."""
     if media_type(request.headers) != "multipart/form-data":
-        raise ApiError(415, "unsupported_media_type", otherwise)
+        kinds = "" if request.url.path.endswith("/form") else "application/json or "
+        raise ApiError(415, "unsupported_media_type", f"send {kinds}multipart/form-data")
 
 
 async def read_search_form(form: FormData) -> Search:
@@ -62,16 +63,20 @@ async def read_search_form(form: FormData) -> Search:
     return Search.of(known, mesh_format=plain_field(form.get("mesh_format")), **asked_with)
 
 
-async def read_item_form(item_id: str, form: FormData) -> NewItem:
-    """An item, whose id is in the path."""
+async def read_item_form(form: FormData, item_id: str | None) -> NewItem:
+    """An item, whose id is in the path or a field."""
+    known = ITEM_FIELDS if item_id is None else [name for name in ITEM_FIELDS if name != "id"]
     for name in form:
-        if name not in ITEM_FIELDS:
-            raise UnknownFieldError(name, ITEM_FIELDS)
+        if name not in known:
+            raise UnknownFieldError(name, known)
+    named = plain_field(form.get("id")) if item_id is None else item_id
+    if named is None:
+        raise ApiError(422, "bad_request", "'id' is missing")
     meshes = form.getlist("mesh")
     if len(meshes) > 1:
         raise ApiError(422, "bad_mesh", f"an item has one mesh at most, not {len(meshes)}")
     return NewItem(
-        item_id,
+        named,
         texts=[text_field(text) for text in form.getlist("texts")],
         images=[await file_field(image) for image in form.getlist("images")],
         mesh=await file_field(meshes[0]) if meshes else None,
@@ -109,16 +114,21 @@ def json_object(raw: str, what: str) -> dict[str, Any]:
     return found
 
 
-def form_body(kind: type[Body], without: Sequence[str] = (), **schema: Any) -> dict[str, Any]:  # noqa: ANN401
+def form_schema(kind: type[Body], without: Sequence[str] = (), **schema: Any) -> dict[str, Any]:  # noqa: ANN401
     """A body as a form, for OpenAPI: files as they are, objects as JSON, and nothing that may be null."""
     described = TypeAdapter(kind).json_schema()["properties"]
     form = {name: _form_field(name, one) for name, one in described.items() if name not in without}
-    content = {"type": "object", "properties": form, "additionalProperties": False, **schema}
-    return {"requestBody": {"required": True, "content": {"multipart/form-data": {"schema": content}}}}
+    return {"type": "object", "properties": form, "additionalProperties": False, **schema}
+
+
+def form_body(name: str) -> dict[str, Any]:
+    """A form of `FORMS` as the body of a route."""
+    content = {"schema": {"$ref": SCHEMA_REFERENCE.format(model=name)}}
+    return {"requestBody": {"required": True, "content": {"multipart/form-data": content}}}
 
 
 def _form_field(name: str, field: dict[str, Any]) -> dict[str, Any]:
-    about = {"description": field["description"]}
+    about = {"description": field.get("description", "its id")}
     if name in FILE_FIELDS:
         return BINARY_FILE | about
     if name in FILE_LISTS:
@@ -129,14 +139,18 @@ def _form_field(name: str, field: dict[str, Any]) -> dict[str, Any]:
     return {**field, **(kinds[0] if kinds else {})}
 
 
-SEARCH_FORM = form_body(
-    Search,
-    ("id", "side", "vector", "mix"),
-    oneOf=[{"required": [name]} for name in SEARCH_FIELDS],
-    examples=[{"text": "a red chair", "limit": 5}],
-)
-ITEM_FORM = form_body(
-    NewItem,
-    ("id",),
-    examples=[{"texts": ["a red chair with four legs"], "payload": '{"colour": "red"}'}],
-)
+FORMS = {
+    "SearchForm": form_schema(
+        Search,
+        ("id", "side", "vector", "mix"),
+        description="A search with one text, image or mesh; files are sent as they are.",
+        allOf=[{"oneOf": [{"required": [name]} for name in SEARCH_FIELDS]}],
+        examples=[{"text": "a red chair", "limit": 5}],
+    ),
+    "ItemForm": form_schema(
+        NewItem,
+        description="An item to be written; files are sent as they are.",
+        required=["id"],
+        examples=[{"id": "chair-1", "texts": ["a red chair with legs"], "payload": '{"colour": "red"}'}],
+    ),
+}

@@ -1,5 +1,6 @@
 """What OpenAPI needs beside the routes: names, tags, keys and errors."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Response
@@ -10,7 +11,6 @@ from app.http.access import required_scope
 
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
 BINARY_FILE = {"type": "string", "format": "binary"}
-NAMED_COLLECTION = "/v1/collections/{collection}/"
 TAGS = {
     "search": "Find items by texts, images, meshes, items and vectors.",
     "items": "Write, read, change, list and remove items, and look at their pictures.",
@@ -37,8 +37,9 @@ CODES_DESCRIPTION = "; ".join(f"`{code}`: {why}" for code, why in CODES.items())
 
 
 def operation_name(route: Any) -> str:  # noqa: ANN401 (a route, or its context in an application)
-    """The name of an operation: that of its function, and of the form that names its collection."""
-    return f"{route.name}_in_collection" if route.path.startswith(NAMED_COLLECTION) else route.name
+    """The name of an operation: that of its function."""
+    name: str = route.name
+    return name
 
 
 class ErrorDetail(BaseModel):
@@ -74,13 +75,14 @@ def body_errors(*others: int) -> dict[int | str, dict[str, Any]]:
     return error_responses(*sorted((400, *others, 413, 415, 422, 429, 503)))
 
 
-def complete_description(app: FastAPI) -> None:
-    """Say in the application's description which key an operation needs."""
+def complete_description(app: FastAPI, forms: Mapping[str, Any]) -> None:
+    """Say in the application's description what forms hold, and which key an operation needs."""
     describe = app.openapi
 
     def describe_all() -> dict[str, Any]:
         document = describe()
         document["components"]["securitySchemes"] = SECURITY_SCHEMES
+        document["components"]["schemas"] |= forms
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 _describe_key(operation, required_scope(method.upper(), path))

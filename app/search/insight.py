@@ -206,7 +206,7 @@ def explain_item(
 def _choose_observation(options: ExplainOptions, ranked: Sequence[Scored]) -> Scored:
     """The best of the observations that are meant, with its score."""
     if options.index is not None and options.kind is None:
-        raise ApiError(422, "bad_request", "'index' needs 'kind': the first caption, the first view, …")
+        raise ApiError(422, "bad_query", "'index' needs 'kind': the first caption, the first view, …")
     for score, one in ranked:
         if options.kind in (None, one.kind) and options.index in (None, one.index):
             return score, one

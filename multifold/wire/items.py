@@ -1,20 +1,25 @@
 """Items: what is written, changed, listed and removed; what is stored, and what became of it."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from multifold.errors import MultifoldError
 from multifold.types import Kind
 from multifold.wire.files import File, Picture
-from multifold.wire.messages import Answer, Body, BodyError, described
+from multifold.wire.messages import Answer, Body, BodyError, DescribedAs, described
 
 MAX_PAGE = 1000
 
 
-class NewItem(Body):
-    """An item to be written; in JSON its files are data URIs."""
+class ItemId(Body):
+    """Which item."""
 
     id: str
+
+
+class ItemBody(Body, example={"texts": ["a red chair with four legs"], "payload": {"colour": "red"}}):
+    """What an item is made of; in JSON its files are data URIs."""
+
     texts: Sequence[str] = described("captions", default=())
     images: Sequence[Picture] = described(
         "photos as data URIs, or addresses if the service may fetch", default=()
@@ -30,6 +35,10 @@ class NewItem(Body):
         refuse_single_text(self.texts)
 
 
+class NewItem(ItemBody, ItemId):
+    """An item to be written."""
+
+
 class BulkBody(
     Body,
     example={
@@ -38,7 +47,9 @@ class BulkBody(
 ):
     """Items to write, each on its own: one that is refused does not keep the others out."""
 
-    items: Sequence[Mapping[str, Any]] = described("each as it is written alone", min_length=1)
+    items: Sequence[Annotated[Mapping[str, Any], DescribedAs(NewItem)]] = described(
+        "each as it is written alone", min_length=1
+    )
 
     @classmethod
     def read_json(cls, raw: object) -> object:

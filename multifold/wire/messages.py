@@ -63,6 +63,24 @@ class ReadAs:
         return {**handler(self._form), **self._limits}
 
 
+class DescribedAs:
+    """For `Annotated`: the body that is meant, of an object that is read by itself later."""
+
+    def __init__(self, body: type["Body"]) -> None:
+        self._body = body
+
+    def __get_pydantic_core_schema__(self, kind: Any, handler: Any) -> Any:  # noqa: ANN401 (pydantic's)
+        same = {"type": "no-info", "function": lambda raw: raw}
+        meant = handler.generate_schema(self._body)
+        schema = handler(kind)
+        return {
+            "type": "function-before",
+            "function": same,
+            "schema": schema,
+            "json_schema_input_schema": meant,
+        }
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field, described))
 class Answer:
     """Makes a frozen dataclass of each class that is derived from it."""
@@ -95,10 +113,11 @@ class Body:
         schema: dict[str, Any] = {} if example is None else {"examples": [example]}
         for word, names in (("oneOf", one_of), ("anyOf", any_of)):
             if names:
-                schema[word] = [
+                some = [
                     {"required": [name], "properties": {name: {"not": {"enum": [None, {}]}}}}
                     for name in names
                 ]
+                schema["allOf"] = [{word: some}]  # by itself, generators of clients make a type of each
         cls.__pydantic_config__ = {"extra": extra, "json_schema_extra": schema}  # type: ignore[attr-defined]
         dataclass(frozen=True)(cls)
 

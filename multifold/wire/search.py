@@ -18,7 +18,7 @@ from multifold.types import (
 )
 from multifold.wire.files import File, Picture
 from multifold.wire.items import ObservationInfo, Refusal
-from multifold.wire.messages import Answer, Body, BodyError, ReadAs, described
+from multifold.wire.messages import Answer, Body, BodyError, DescribedAs, ReadAs, described
 
 LexicalMode: TypeAlias = Literal["auto", "off", "only"]
 DuplicateMode: TypeAlias = Literal["show", "fold"]
@@ -167,7 +167,9 @@ class SimilarBody(SearchOptions, example={"target": "shape", "limit": 5}):
 class BatchSearchBody(Body, example={"searches": [{"text": "a red chair"}, {"text": "a lamp", "limit": 3}]}):
     """Several searches at once; each is one of /v1/search in JSON."""
 
-    searches: Sequence[Mapping[str, Any]] = described("each answered for itself", min_length=1)
+    searches: Sequence[Annotated[Mapping[str, Any], DescribedAs(Search)]] = described(
+        "each answered for itself", min_length=1
+    )
 
 
 class FacetsBody(Body, example={"keys": ["colour", "price"], "query": {"text": "a chair"}}):

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Request, Response
@@ -14,9 +14,9 @@ from starlette.types import Scope
 from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.http.dependencies import AddressDep, CollectionDep, ItemDep
-from app.http.forms import ITEM_FORM, check_form, read_item_form
+from app.http.forms import FormRoute, check_form, form_body, read_item_form
 from app.http.openapi import FILE, body_errors, error_responses, file_route
-from app.ingest.new_items import check_item_id, load_item
+from app.ingest.new_items import load_item
 from app.ingest.pipeline import WrittenItem
 from app.ingest.thumbnails import read_thumbnail
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles, check_text
@@ -25,9 +25,11 @@ from multifold.bundle.preprocess import encode_webp
 from multifold.errors import MultifoldError
 from multifold.types import KIND_OF, Item, Kind, Observation
 from multifold.wire.items import (
+    ItemBody,
     ItemFile,
     ItemPatchBody,
     ItemWriteAnswer,
+    NewItem,
     ObservationInfo,
     RemovalAnswer,
     StoredItem,
@@ -113,21 +115,29 @@ async def get_file(
     return response
 
 
-@router.put("/{item_id:path}", responses=body_errors(404), openapi_extra=ITEM_FORM)
-async def write_item(request: Request, service: CollectionDep, item_id: str) -> ItemWriteAnswer:
+async def write_item_by_form(request: Request, service: CollectionDep) -> ItemWriteAnswer:
+    """Write an item in place of its former self by a form, which may hold files."""
+    check_form(request)
+    async with request.form(max_files=service.settings.max_files) as form:
+        item = await read_item_form(form, request.path_params.get("item_id"))
+    return await _write(service, item)
+
+
+router.add_api_route(  # before the route for JSON, which takes what is left
+    "/{item_id:path}",
+    write_item_by_form,
+    methods=["PUT"],
+    include_in_schema=False,
+    route_class_override=FormRoute,
+)
+FORM: dict[str, Any] = {"responses": body_errors(404), "openapi_extra": form_body("ItemForm")}
+router.add_api_route("/form", write_item_by_form, methods=["POST"], **FORM)
+
+
+@router.put("/{item_id:path}", responses=body_errors(404))
+async def write_item(service: CollectionDep, item_id: str, body: ItemBody) -> ItemWriteAnswer:
     """Write an item in place of its former self; its mesh is rendered, everything is encoded."""
-    settings = service.settings
-    check_form(request, "send the item as multipart/form-data")
-    check_item_id(item_id)
-    async with request.form(max_files=settings.max_files) as form:
-        item = await read_item_form(item_id, form)
-    source = await load_item(item, ItemFiles(service.workers.fetcher, settings.max_body), settings)
-    prepared = await service.prepare(source)
-    (written,) = await service.run(partial(service.put, [prepared]))
-    if isinstance(written, MultifoldError):
-        raise written
-    service.audit("put", [item_id], 1)
-    return serialize_written(written)
+    return await _write(service, NewItem.of(body, id=item_id))
 
 
 @router.patch("/{item_id:path}", responses=body_errors(404))
@@ -151,6 +161,17 @@ async def delete_item(service: CollectionDep, item_id: str) -> RemovalAnswer:
     removed = await service.run(lambda: service.delete([item_id]))
     service.audit("delete", [item_id], removed)
     return RemovalAnswer(removed=removed)
+
+
+async def _write(service: CollectionService, item: NewItem) -> ItemWriteAnswer:
+    settings = service.settings
+    source = await load_item(item, ItemFiles(service.workers.fetcher, settings.max_body), settings)
+    prepared = await service.prepare(source)
+    (written,) = await service.run(partial(service.put, [prepared]))
+    if isinstance(written, MultifoldError):
+        raise written
+    service.audit("put", [item.id], 1)
+    return serialize_written(written)
 
 
 async def _picture(

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from app.collections.service import CollectionService
 from app.errors import refusal, refuse_all
 from app.http.dependencies import AddressDep, CollectionDep
-from app.http.forms import SEARCH_FORM, FormRoute, check_form, read_search_form
+from app.http.forms import FormRoute, check_form, form_body, read_search_form
 from app.http.openapi import body_errors
 from app.http.routes.items import ItemRoute, serialize_observation
 from app.ingest.uploads import check_many
@@ -46,7 +46,7 @@ router = APIRouter()
 
 async def search_by_form(request: Request, service: CollectionDep, address: AddressDep) -> SearchAnswer:
     """A search by a form, which may hold a file."""
-    check_form(request, "send application/json or multipart/form-data")
+    check_form(request)
     async with request.form(max_files=service.settings.max_files) as form:
         body = await read_search_form(form)
     return await _answer(service, address, body)
@@ -55,9 +55,11 @@ async def search_by_form(request: Request, service: CollectionDep, address: Addr
 router.add_api_route(  # before the route for JSON, which takes what is left
     "/search", search_by_form, methods=["POST"], include_in_schema=False, route_class_override=FormRoute
 )
+FORM: dict[str, Any] = {"responses": body_errors(404), "openapi_extra": form_body("SearchForm")}
+router.add_api_route("/search/form", search_by_form, methods=["POST"], tags=["search"], **FORM)
 
 
-@router.post("/search", tags=["search"], responses=body_errors(404), openapi_extra=SEARCH_FORM)
+@router.post("/search", tags=["search"], responses=body_errors(404))
 async def search(service: CollectionDep, address: AddressDep, body: Search) -> SearchAnswer:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
     return await _answer(service, address, body)

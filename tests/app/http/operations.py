@@ -1,10 +1,11 @@
 """Every operation of the service, and the scope of the key that it needs.
 
-Operations of a collection are here in their short form; each has another that names the collection.
+Operations of a collection are here in their short form; they are described in the one that names it.
 """
 
 SCOPES = {
     ("/v1/search", "post"): "read",
+    ("/v1/search/form", "post"): "read",
     ("/v1/search/batch", "post"): "read",
     ("/v1/facets", "post"): "read",
     ("/v1/embeddings", "post"): "read",
@@ -24,6 +25,7 @@ SCOPES = {
     ("/v1/feedback/{feedback_id}", "delete"): "write",
     ("/v1/feedback/{feedback_id}/files/{index}", "get"): "write",
     ("/v1/items", "post"): "write",
+    ("/v1/items/form", "post"): "write",
     ("/v1/items/delete", "post"): "write",
     ("/v1/items/scroll", "post"): "read",
     ("/v1/items/count", "post"): "read",

@@ -106,7 +106,7 @@ def test_each_pair_of_tokens_has_its_share_and_its_maps(tmp_path: Path) -> None:
     [
         ({"text": "red", "item": "nobody"}, 404, "not_found"),
         ({"text": "red", "item": "red-box", "kind": "view", "index": 9}, 404, "not_found"),
-        ({"text": "red", "item": "red-box", "index": 0}, 422, "bad_request"),
+        ({"text": "red", "item": "red-box", "index": 0}, 422, "bad_query"),
         ({"text": "red", "item": "red-box", "method": "grad-cam"}, 422, "refused"),
         ({"text": "red", "item": "red-box", "token": 1}, 422, "refused"),
     ],

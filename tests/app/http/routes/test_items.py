@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tests.app.answers import refused
+from tests.app.answers import refused, uri
 from tests.app.house import House, box, png
 
 
@@ -25,6 +25,27 @@ def test_any_id_can_be_written_read_and_found(shop: House, name: str) -> None:
     assert hit["id"] == name
     assert shop.client.get(hit["matched"]["url"]).content == png("white")
     assert shop.client.delete(address).json() == {"removed": 1}
+
+
+def test_an_item_is_written_by_json_or_by_a_form_with_its_id(shop: House) -> None:
+    body = {"texts": ["white thing"], "images": [uri(png("white"), "image/png")], "payload": {"n": 1}}
+    written = shop.client.put("/v1/items/a%2Fb", json=body).json()
+    assert (written["id"], written["observations"]) == ("a/b", {"caption": 1, "photo": 1, "view": 0})
+    refused(
+        shop.client.put("/v1/items/a%2Fb", json={"text": "a"}), 422, "bad_request", "did you mean 'texts'?"
+    )
+    refused(shop.client.put("/v1/items/a%2Fb", json={}), 422, "bad_item")
+    form = {"id": "a/b", "texts": "white"}
+    assert shop.client.post("/v1/items/form", files={"images": png("white")}, data=form).json()["id"] == "a/b"
+    refused(
+        shop.client.post("/v1/items/form", files={"texts": (None, "a")}),
+        422,
+        "bad_request",
+        "'id' is missing",
+    )
+    assert shop.client.delete("/v1/items/a%2Fb").json() == {"removed": 1}
+    found = shop.client.post("/v1/search/form", files={"image": png("red")}, data={"limit": "1"}).json()
+    assert [hit["id"] for hit in found["hits"]] == ["red-box"]
 
 
 def test_a_cut_caption_is_reported(shop: House) -> None:

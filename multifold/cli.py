@@ -6,6 +6,7 @@ An option may name another one, as `work`.
 
 import argparse
 import ast
+import gc
 import importlib
 import importlib.util
 import sys
@@ -59,9 +60,19 @@ def run_command(
     module.add_arguments(parser)
     parser.set_defaults(work=getattr(module, "WORK", module.__name__))
     args = parser.parse_args(words[1:])
-    work = vars(args).pop("work")  # the others are the command's own
-    status: int = importlib.import_module(work).run(args)
+    work = _import(vars(args).pop("work"))  # the others are the command's own
+    status: int = work.run(args)
     return status
+
+
+def _import(name: str) -> ModuleType:
+    """Import a module. Most of its objects stay for good, so they are not looked through for garbage."""
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _load(point: EntryPoint) -> ModuleType:
@@ -71,7 +82,7 @@ def _load(point: EntryPoint) -> ModuleType:
             f"`multifold {point.name}` needs the package '{package}', which is not in the wheel; "
             "run it from a clone."
         )
-    return importlib.import_module(point.module)
+    return _import(point.module)
 
 
 def _summary(point: EntryPoint) -> str:

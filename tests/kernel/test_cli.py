@@ -1,5 +1,6 @@
 """The command line finds its commands, and says what is missing."""
 
+import gc
 import importlib
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ More about greeting.
 """
 
 import argparse
+import gc
+
+WATCHED = gc.isenabled()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -109,6 +113,8 @@ def test_a_command_runs_and_may_name_the_module_of_its_work(capsys: pytest.Captu
     with pytest.raises(SystemExit, match="0"):
         cli.main(["greet", "--help"])
     assert "More about greeting." in capsys.readouterr().out
+    assert not sys.modules["greetings.commands.greet"].WATCHED
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,15 @@ def test_what_was_saved_is_loaded_and_goes_on(saved: Path, built: list[int]) -> 
     assert len([one for one in (saved / "texts").iterdir() if one.is_dir()]) == 1
 
 
+def test_a_start_with_a_few_hundred_items_builds_nothing(tmp_path: Path, built: list[int]) -> None:
+    with Collection.open(tmp_path, SPACE) as collection:
+        collection.upsert([thing(f"t{n}") for n in range(100)])
+    built.clear()
+    with Collection.open(tmp_path, SPACE) as collection:
+        assert len(found(collection, "lamps")) == 50  # as many as are asked for
+    assert built == []
+
+
 @pytest.mark.parametrize("damage", ["current", "array", "gone"])
 def test_a_damaged_save_is_built_again(saved: Path, built: list[int], damage: str) -> None:
     (folder,) = (one for one in (saved / "texts").iterdir() if one.is_dir())

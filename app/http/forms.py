@@ -51,6 +51,8 @@ async def read_search_form(form: FormData) -> Search:
     """A search with one text, image or mesh."""
     others = (*SEARCH_FIELDS, *SEARCH_OBJECTS, "mesh_format")
     options: dict[str, Any] = {name: value for name, value in form.items() if name not in others}
+    if chosen := form.getlist("fields"):
+        options["fields"] = [text_field(name) for name in chosen]
     for name in SEARCH_OBJECTS:
         if text := plain_field(form.get(name)):
             options[name] = json_object(text, name)

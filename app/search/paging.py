@@ -13,7 +13,7 @@ from multifold.wire.search import MAX_OFFSET, SearchOptions
 
 OVERLAP = 50  # ranks by which a hit may have moved
 HEAD = 4_096  # bytes of a file that tell it from another
-PAGE_FIELDS = ("limit", "offset", "after")  # of a search; the others say what it is a page of
+PAGE_FIELDS = ("limit", "offset", "after", "fields")  # of a search; the others say what it is a page of
 CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 

@@ -1,10 +1,12 @@
 """Items listed, sorted, counted and grouped by payload, without any vector.
 
-An order is written `newest`, `payload.price` (the least first) or `-payload.price` (the greatest first). By a
-number only items that have one are listed; of several in a list, the first in the order counts. Equal ones
-stand as they were written. A page ends with a mark, which begins the next one.
+An order is written `newest`, `payload.price` (the least first) or `-payload.price` (the greatest first): by
+the numbers of a key, or by its texts if no item has a number there. Only items that have one are listed; of
+several in a list, the first in the order counts. Equal ones stand as they were written. A page ends with a
+mark, which begins the next one.
 """
 
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -25,6 +27,7 @@ from multifold.errors import MultifoldError
 from multifold.types import KIND_OF, LONGEST_KEY, Item, Kind, Observation
 
 DAMAGED_ROW = f"its payload and its list of files are damaged, and left out: {item_rows.ANEW}"
+SortedColumn: TypeAlias = Any  # of facts
 Choice: TypeAlias = Filter | list[str] | None  # of items: by a filter or by their ids; None: all
 
 
@@ -110,7 +113,7 @@ def read_items(connection: Connection, rows: Sequence[TableRow]) -> list[Item]:
 def _item_of(row: TableRow, its: Sequence[Any]) -> Item:
     sound = tuple(observation_of(one) for one in its if is_sound(one))
     damaged = tuple(_damaged_observation(one) for one in its if not is_sound(one))
-    own = [row[column.name] for column in items.columns]  # a sorted page has a number beside them
+    own = [row[column.name] for column in items.columns]  # a sorted page has a value beside them
     if not is_whole_item(own):
         return Item(row["id"], sound, {}, notes=(DAMAGED_ROW,), damaged=damaged, whole=False)
     payload, (files, notes) = item_rows.payload(row["payload"]), item_rows.parse_files(row["files"])
@@ -205,7 +208,7 @@ MAX_PAGE = 1_000  # items
 EVERY_PAGE = 500  # that are in memory where all are read
 MAX_KEYS = 64  # counted at once
 WRITTEN = re.compile(r"(-?)payload\.(.+)", re.DOTALL)
-MARK = re.compile(r"([0-9]{1,18})(?: (\S{1,32}))?")  # an edition, and its number
+MARK = re.compile(r"([0-9]{1,18})(?: (.+))?", re.DOTALL)  # an edition, and its number or text in JSON
 
 
 class ItemOrderError(MultifoldError):
@@ -214,7 +217,7 @@ class ItemOrderError(MultifoldError):
 
 @dataclass(frozen=True)
 class ItemOrder:
-    """By a number of the payload; by none: the newest first."""
+    """By a key of the payload; by none: the newest first."""
 
     key: str | None
     descending: bool
@@ -237,39 +240,47 @@ def page_in_order(
         older = true() if after is None else items.c.edition < _read_mark(after)[0]
         query = select(items).where(older).order_by(items.c.edition.desc())
     else:
-        query = _by_number(order.key, order.descending, after)
+        query = _by_value(order.key, _sorted_column(connection, order.key), order.descending, after)
     rows = connection.execute(query.where(_holds(where)).limit(limit)).mappings().all()
     if len(rows) < limit:
         return read_items(connection, rows), None
     last = rows[-1]
-    number = f" {last['number']!r}" if "number" in last else ""
-    return read_items(connection, rows), f"{last['edition']}{number}"
+    value = f" {json.dumps(last['value'])}" if "value" in last else ""
+    return read_items(connection, rows), f"{last['edition']}{value}"
 
 
-def _by_number(key: str, descending: bool, after: str | None) -> Select[Any]:
-    first = func.max(facts.c.number) if descending else func.min(facts.c.number)
-    of_key = and_(facts.c.key == key, facts.c.kind == "number", facts.c.number.is_not(None))
-    best = select(facts.c.edition, first.label("number")).where(of_key).group_by(facts.c.edition).subquery()
-    rank = best.c.number.desc() if descending else best.c.number
-    query = select(items, best.c.number).join(best, best.c.edition == items.c.edition)
-    return query.where(_behind(best.c.number, descending, after)).order_by(rank, items.c.edition)
+def _sorted_column(connection: Connection, key: str) -> SortedColumn:
+    """What a key is sorted by: its numbers, or its texts if it has none."""
+    numbers = select(facts.c.edition).where(_has(key, facts.c.number)).limit(1)
+    return facts.c.text if connection.scalar(numbers) is None else facts.c.number
 
 
-def _behind(number: Any, descending: bool, after: str | None) -> Condition:  # noqa: ANN401 (a column)
-    if after is None:
-        return true()
-    edition, last = _read_mark(after)
-    further = number < last if descending else number > last
-    return or_(further, and_(number == last, items.c.edition > edition))
+def _has(key: str, column: SortedColumn) -> Condition:
+    kind = "number" if column is facts.c.number else "text"
+    return and_(facts.c.key == key, facts.c.kind == kind, column.is_not(None))
 
 
-def _read_mark(mark: str) -> tuple[int, float]:
-    parts = MARK.fullmatch(mark)
-    try:
-        edition, number = (int(parts[1]), float(parts[2] or 0)) if parts else (0, math.nan)
-    except ValueError:
-        edition = 0
-        number = math.nan
-    if not math.isfinite(number):
-        raise ItemOrderError(f"No page of this order ends with {mark[:40]!r}.")
-    return edition, number
+def _by_value(key: str, column: SortedColumn, descending: bool, after: str | None) -> Select[Any]:
+    first = func.max(column) if descending else func.min(column)
+    of_key = _has(key, column)
+    best = select(facts.c.edition, first.label("value")).where(of_key).group_by(facts.c.edition).subquery()
+    rank = best.c.value.desc() if descending else best.c.value
+    query = select(items, best.c.value).join(best, best.c.edition == items.c.edition)
+    behind: Condition = true()
+    if after is not None:
+        edition, last = _read_mark(after, str if column is facts.c.text else (int, float))
+        further = best.c.value < last if descending else best.c.value > last
+        behind = or_(further, and_(best.c.value == last, items.c.edition > edition))
+    return query.where(behind).order_by(rank, items.c.edition)
+
+
+def _read_mark(mark: str, kind: Any = (int, float)) -> tuple[int, Any]:  # noqa: ANN401 (types of values)
+    """The edition and the value that a page ended with."""
+    if parts := MARK.fullmatch(mark):
+        try:
+            value = json.loads(parts[2] or "0")
+        except (ValueError, RecursionError):
+            value = None
+        if isinstance(value, kind) and (isinstance(value, str) or math.isfinite(value)):
+            return int(parts[1]), value
+    raise ItemOrderError(f"No page of this order ends with {mark[:40]!r}.")

@@ -103,7 +103,7 @@ class CollectionMethods(ServiceAddress):
     ) -> Pages[item_wire.StoredItem]:
         """All items, or those that a filter lets through; read page by page.
 
-        `sort` is id, newest, payload.KEY or -payload.KEY: by a number, the least or the greatest first.
+        `sort` is id, newest, payload.KEY or -payload.KEY: by its numbers or texts, least or greatest first.
         """
 
         def one_page(after: str | None) -> Call[tuple[Sequence[item_wire.StoredItem], str | None]]:

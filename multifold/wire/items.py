@@ -97,8 +97,9 @@ class ItemScrollBody(
     """A page of items, in the order of their ids unless another one is asked for."""
 
     sort: str = described(
-        "'id', 'newest', or by a number of the payload: 'payload.price', the least first, and "
-        "'-payload.price', the greatest first; by a number only items that have it are listed",
+        "'id', 'newest', or by a key of the payload: 'payload.price', the least first, and "
+        "'-payload.price', the greatest first. It is sorted by its numbers, or by its texts if it has none; "
+        "only items that have one are listed",
         default="id",
     )
     after: str | None = described("the `next` of the page before", default=None)

@@ -24,12 +24,14 @@ LexicalMode: TypeAlias = Literal["auto", "off", "only"]
 DuplicateMode: TypeAlias = Literal["show", "fold"]
 Number: TypeAlias = Annotated[float, ReadAs(float, allow_inf_nan=False)]
 
-MAX_LIMIT = 100
+MAX_LIMIT = 1_000
 MAX_OFFSET = 10_000
 MAX_CURSOR = 4_096
 MAX_QUERY_PARTS = 32
 MAX_WEIGHT = 1000
 MAX_FACET_HITS = 2_000
+MAX_HIT_FIELDS = 64
+HIT_FIELDS = ("payload", "words", "evidence", "duplicates")  # that a hit may lack
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
 
 
@@ -112,6 +114,12 @@ class SearchOptions(Body):
         default=None,
     )
     explain: bool = described("give the index score of each side of a hit too", default=False)
+    fields: Sequence[str] | None = described(
+        "what hits carry beside id, score, confidence and match: 'payload', a key of it such as "
+        "'payload.price', 'words', 'evidence' and 'duplicates'; else all of these",
+        default=None,
+        max_length=MAX_HIT_FIELDS,
+    )
     duplicates: DuplicateMode = described(
         "'fold': items that show the same are one hit, which names the others", default="show"
     )
@@ -128,6 +136,12 @@ class SearchOptions(Body):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name in self.fields or ():
+            if name not in HIT_FIELDS and not name.startswith("payload."):
+                sentence = (
+                    f"a hit has no field {name[:40]!r}; there are {', '.join(HIT_FIELDS)} and payload.KEY"
+                )
+                raise BodyError("bad_request", sentence)
         if self.after is not None and self.offset:
             raise BodyError("bad_cursor", "ask for a page by 'after' or by 'offset', one of both")
         if (self.examples or self.diversity) and (self.target != "item" or self.lexical == "only"):

@@ -1,7 +1,7 @@
 """Searches, one or several at once, items that are alike, and facets."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,6 +24,7 @@ from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.types import Hit
 from multifold.wire.search import (
+    HIT_FIELDS,
     BatchSearchAnswer,
     BatchSearchBody,
     BatchSearchOutcome,
@@ -99,7 +100,7 @@ def _outcome(found: SearchAnswer | MultifoldError) -> BatchSearchOutcome:
 
 async def _answer(service: CollectionService, address: str, body: Search) -> SearchAnswer:
     found = await run_search(service, read_parts(body, service.settings.max_text), body)
-    return serialize_answer(found, service, address)
+    return serialize_answer(found, service, address, body.fields)
 
 
 async def find_similar(
@@ -111,7 +112,7 @@ async def find_similar(
     one_more = replace(body, offset=0, after=None, limit=sum(page.window) + 1)
     found = await run_search(service, ((part, 1.0),), one_more)
     hits, following = page.cut([hit for hit in found.hits if hit.id != item_id], 0)
-    return serialize_answer(replace(found, hits=hits, next=following), service, address)
+    return serialize_answer(replace(found, hits=hits, next=following), service, address, body.fields)
 
 
 router.add_api_route(
@@ -151,10 +152,12 @@ def _serialize_count(facet: ValueCount) -> FacetValueCount:
     return FacetValueCount(value, facet.count)
 
 
-def serialize_answer(found: SearchHits, service: CollectionService, address: str) -> SearchAnswer:
+def serialize_answer(
+    found: SearchHits, service: CollectionService, address: str, chosen: Sequence[str] | None
+) -> SearchAnswer:
     encode, search = 1000 * found.encode_seconds, 1000 * found.search_seconds
     return SearchAnswer(
-        hits=tuple(serialize_hit(hit, address) for hit in found.hits),
+        hits=tuple(serialize_hit(hit, address, chosen) for hit in found.hits),
         took_ms=SearchTimings(round(encode, 2), round(search, 2), round(encode + search, 2)),
         version=found.version,
         bundle=service.encoder.bundle.name,
@@ -166,17 +169,18 @@ def serialize_answer(found: SearchHits, service: CollectionService, address: str
     )
 
 
-def serialize_hit(hit: Hit, address: str) -> SearchHit:
-    """One hit; `address` is that of the collection."""
+def serialize_hit(hit: Hit, address: str, chosen: Sequence[str] | None) -> SearchHit:
+    """One hit, with these of its fields, or all; `address` is that of the collection."""
+    fields = HIT_FIELDS if chosen is None else chosen
     return SearchHit(
         id=hit.id,
         score=hit.score,
         confidence=hit.confidence,
         modality=hit.side,
         matched=serialize_observation(hit.id, hit.matched, address),
-        payload=dict(hit.payload),
+        payload=choose_keys(hit.payload, fields),
         sides=None if hit.sides is None else dict(hit.sides),
-        words=tuple(hit.words),
+        words=tuple(hit.words) if "words" in fields else (),
         evidence=tuple(
             EvidenceShare(
                 one.leg,
@@ -184,7 +188,28 @@ def serialize_hit(hit: Hit, address: str) -> SearchHit:
                 None if one.matched is None else serialize_observation(hit.id, one.matched, address),
                 one.field,
             )
-            for one in hit.evidence
+            for one in (hit.evidence if "evidence" in fields else ())
         ),
-        duplicates=tuple(DuplicateItem(one.id, dict(one.payload)) for one in hit.same),
+        duplicates=tuple(
+            DuplicateItem(one.id, choose_keys(one.payload, fields))
+            for one in (hit.same if "duplicates" in fields else ())
+        ),
     )
+
+
+def choose_keys(payload: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """The parts of a payload that are named as `payload.KEY`, where dots lead inwards; with `payload` all."""
+    if "payload" in fields:
+        return dict(payload)
+    chosen: dict[str, Any] = {}
+    for name in fields:
+        _, *keys = name.split(".")
+        value: Any = payload
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if keys and value is not None:
+            part = chosen
+            for key in keys[:-1]:
+                part = part.setdefault(key, {})
+            part[keys[-1]] = value
+    return chosen

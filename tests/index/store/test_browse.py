@@ -109,6 +109,19 @@ def test_items_are_listed_in_other_orders(collection: Collection) -> None:
         assert listed(collection, "payload.nothing", limit) == []
 
 
+def test_a_key_without_numbers_is_sorted_by_its_texts(collection: Collection) -> None:
+    fill(
+        collection,
+        [{"x": value} for value in ("pear", "Äpfel", ["fig", "apple"], None, 'a "b"', "pear", True)],
+    )
+    for limit in (1, 2, 100):
+        assert listed(collection, "payload.x", limit) == list("42051")
+        assert listed(collection, "-payload.x", limit) == list("10524")
+    for mark in ("1 2", '1 "', "1 null"):
+        with pytest.raises(ItemOrderError, match="ends with"):
+            collection.read(browse.page_in_order, browse.parse_order("payload.x"), mark, 9)
+
+
 def test_an_order_or_a_mark_that_is_none_is_refused(collection: Collection) -> None:
     for order in ("", "price", "-newest", "payload.", "payload.a\x00", f"payload.{'x' * 256}"):
         with pytest.raises(ItemOrderError, match="'newest', 'payload"):

@@ -55,6 +55,26 @@ def test_an_answer_has_the_agreed_shape(shop: House) -> None:
         assert picture.headers["content-type"] in ("image/webp", "image/png")
 
 
+def test_hits_carry_the_fields_that_are_asked_for(shop: House) -> None:
+    asked = {"text": "a red box", "target": "item", "limit": 1000}
+    (whole, *_) = shop.search(**asked).json()["hits"]
+    assert whole["words"]
+    assert whole["evidence"]
+    empty = {"words": [], "evidence": [], "duplicates": []}
+    for fields, carried in (
+        ([], empty | {"payload": {}}),
+        (["payload"], empty | {"payload": {"is": "red"}}),
+        (["payload.is", "payload.no.where"], empty | {"payload": {"is": "red"}}),
+        (["payload.other", "words"], empty | {"payload": {}, "words": whole["words"]}),
+    ):
+        assert shop.search(**asked, fields=fields).json()["hits"][0] == whole | carried
+    form = {"text": "a red box", "fields": ["payload.is"]}
+    hit = shop.client.post("/v1/search/form", data=form, files={"limit": (None, "1")}).json()["hits"][0]
+    assert (hit["payload"], hit["evidence"]) == ({"is": "red"}, [])
+    first = shop.search(**asked | {"limit": 1}, fields=[]).json()
+    assert len(shop.search(**asked, after=first["next"]).json()["hits"]) == 3
+
+
 def test_what_is_lost_of_a_query_is_reported(shop: House) -> None:
     answer = shop.search(text="red " * 40).json()
     assert answer["warnings"] == ["text was cut at 12 tokens, which is all that this encoder reads"]

@@ -59,6 +59,12 @@ class CollectionListing:
             raise NoSuchCollectionError(f"there is no collection {name!r}")
         return real
 
+    def check_new(self, name: str) -> None:
+        """Refuse what no new collection can be called."""
+        check_name(name)
+        if name in (MAIN, DEFAULT) or name in self.entries or name in self.aliases:
+            raise NameTakenError(f"there is a collection or alias {name!r} already; choose another name")
+
     def check_alias(self, alias: str) -> None:
         """Refuse what no collection can be called besides its name."""
         check_name(alias)
@@ -120,11 +126,8 @@ class CollectionRegistry:
 
     def create(self, name: str, vector_id: str) -> CollectionEntry:
         """A new, empty collection for an encoder."""
-        check_name(name)
         with self.store.writing() as connection:
-            listing = _listing(connection)
-            if name in (MAIN, DEFAULT) or name in listing.entries or name in listing.aliases:
-                raise NameTakenError(f"there is a collection or alias {name!r} already; choose another name")
+            _listing(connection).check_new(name)
             entry = CollectionEntry(name, f"c_{name.replace('-', '_')}_{token_hex(4)}", vector_id)
             connection.execute(insert(collections), vars(entry))
             if self.shared:

@@ -1,9 +1,12 @@
 """All collections of a service by name, and what works on them beside the requests."""
 
+import shutil
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
+from secrets import token_hex
 
 from prometheus_client.core import Metric
 from starlette.concurrency import run_in_threadpool
@@ -21,8 +24,11 @@ from index.collection import Collection
 from index.contracts import CollectionLocation, IndexPlan
 from index.engine_factory import check_plan
 from index.jobs import JobList
+from index.maintenance.restore import restore_snapshot
+from index.maintenance.snapshot import SnapshotHeader
 from index.names import DEFAULT, MAIN
 from index.registry import (
+    FOLDER,
     CollectionEntry,
     CollectionListing,
     CollectionRegistry,
@@ -143,6 +149,29 @@ class Collections:
         if plan is not None:
             service.collection.ask_for(plan)
         return service
+
+    def restore(self, snapshot: Path, source: CollectionService, name: str) -> SnapshotHeader:
+        """A new collection of a snapshot of another one."""
+        self.check_restore(name)
+        unpacked = self.settings.data / FOLDER / f"c_restored_{token_hex(4)}"  # a crash leaves what is swept
+        vector_id = source.encoder.vector_id
+        contents = restore_snapshot(snapshot, unpacked, vector_id=vector_id)
+        try:
+            with self._changing, self._change():
+                entry = self._registry.create(name, vector_id)
+                unpacked.rename(self._registry.located(entry).folder)
+        finally:
+            shutil.rmtree(unpacked, ignore_errors=True)
+        self.service(name)
+        return contents
+
+    def check_restore(self, name: str) -> None:
+        """Refuse what a snapshot cannot be restored to."""
+        if self.shared or self.settings.bucket is not None:
+            raise MultifoldError(
+                "a service with a database or a bucket restores nothing itself: use `multifold index restore`"
+            )
+        self.listing().check_new(name)
 
     def ensure(self, name: str, bundle: str | None, plan: IndexPlan | None) -> CollectionService:
         try:

@@ -12,7 +12,14 @@ from app.ingest.new_items import load_item
 from app.ingest.pipeline import Encoded, Written, WrittenItem
 from app.ingest.uploads import ItemFiles
 from app.runtime.jobs import JobHandler
-from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB, run_rebuild, run_reindex
+from app.runtime.rebuild import (
+    REBUILD_JOB,
+    REINDEX_JOB,
+    RESTORE_JOB,
+    run_rebuild,
+    run_reindex,
+    run_restore,
+)
 from index.jobs import JobProgress, JobRecord
 from multifold.errors import MultifoldError
 from multifold.wire.items import NewItem
@@ -50,6 +57,7 @@ def job_handlers(collections: Collections) -> Mapping[str, JobHandler]:
         INGEST_JOB: partial(run_ingest, collections),
         REBUILD_JOB: partial(run_rebuild, collections),
         REINDEX_JOB: partial(run_reindex, collections),
+        RESTORE_JOB: partial(run_restore, collections),
     }
 
 

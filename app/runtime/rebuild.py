@@ -10,6 +10,7 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 
@@ -32,6 +33,7 @@ from multifold.errors import MultifoldError
 from multifold.types import Item
 
 REBUILD_JOB = "rebuild"
+RESTORE_JOB = "restore"
 ITEMS_A_PAGE = 16
 ITEMS_AT_ONCE = 4
 FOLLOW_SECONDS = 0.5  # between two reads of the change log
@@ -207,6 +209,20 @@ class CollectionCopier:
 
 
 REINDEX_JOB = "reindex"
+
+
+def snapshot_folder(service: CollectionService) -> Path:
+    """Where the snapshots of a collection are."""
+    return service.home / "snapshots"
+
+
+async def run_restore(collections: Collections, job: JobRecord, progress: JobProgress) -> None:
+    """The job: its spec has `snapshot` and `to`."""
+    source = await collections.find(job.collection)
+    path = snapshot_folder(source) / job.spec["snapshot"]
+    contents = await run_in_threadpool(collections.restore, path, source, job.spec["to"])
+    progress.done = progress.total = contents.items
+    progress.result |= {"to": job.spec["to"], "version": contents.version}
 
 
 async def run_reindex(collections: Collections, job: JobRecord, progress: JobProgress) -> None:

@@ -93,14 +93,20 @@ class AdminMethods(ServiceAddress):
         return Call("DELETE", f"/v1/aliases/{path_segment(alias)}", lambda _: None)
 
     @service_method
-    def take_snapshot(self) -> Call[wire.SnapshotAnswer]:
-        """The whole collection in one file, at the service."""
-        return ask(wire.SnapshotAnswer, "POST", f"{self._at}/snapshots")
+    def take_snapshot(self, name: str | None = None) -> Call[wire.SnapshotAnswer]:
+        """The whole collection in one file, at the service; without a name it has that of the moment."""
+        return ask(wire.SnapshotAnswer, "POST", f"{self._at}/snapshots", params={"name": name})
 
     @service_method
     def snapshots(self) -> Call[tuple[wire.SnapshotFile, ...]]:
         """The snapshots that are at the service, oldest first."""
         return ask(wire.SnapshotsAnswer, "GET", f"{self._at}/snapshots").then(lambda answer: answer.snapshots)
+
+    @service_method
+    def restore_snapshot(self, name: str, to: str) -> Call[wire.JobStatus]:
+        """Make a new collection of a snapshot at the service; a job does it."""
+        path = f"{self._at}/snapshots/{path_segment(name)}/restore"
+        return ask(wire.JobAnswer, "POST", path, wire.RestoreBody(to)).then(lambda answer: answer.job)
 
     @service_method
     def remove_snapshot(self, name: str) -> Call[None]:

@@ -131,6 +131,12 @@ class BundleReloadAnswer(Answer):
     bundles: tuple[BundleReload, ...]
 
 
+class RestoreBody(Body, example={"to": "shoes-of-may"}):
+    """Where a snapshot is restored."""
+
+    to: str = described("the new collection: lower-case letters, digits, - and _; at most 40")
+
+
 class SnapshotFile(Answer):
     """One file that holds the whole collection as it was."""
 

@@ -43,6 +43,7 @@ SCOPES = {
     ("/v1/snapshots", "post"): "admin",
     ("/v1/snapshots/{name}", "get"): "admin",
     ("/v1/snapshots/{name}", "delete"): "admin",
+    ("/v1/snapshots/{name}/restore", "post"): "admin",
     ("/v1/collections", "get"): "read",
     ("/v1/collections", "post"): "admin",
     ("/v1/collections/{name}", "get"): "read",

@@ -60,7 +60,7 @@ def test_hits_carry_the_fields_that_are_asked_for(shop: House) -> None:
     (whole, *_) = shop.search(**asked).json()["hits"]
     assert whole["words"]
     assert whole["evidence"]
-    empty = {"words": [], "evidence": [], "duplicates": []}
+    empty: dict[str, Any] = {"words": [], "evidence": [], "duplicates": []}
     for fields, carried in (
         ([], empty | {"payload": {}}),
         (["payload"], empty | {"payload": {"is": "red"}}),

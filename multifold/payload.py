@@ -9,7 +9,8 @@ from typing import Any
 
 FILE_KEYS = frozenset({"source", "path", "folder", "format", "size", "content"})
 MACHINE_TAGS = "machine_tags"  # tags that a model proposed and a person accepted
-MACHINE_KEYS = frozenset({MACHINE_TAGS})
+MEASURED = "measured"  # facts of its mesh
+MACHINE_KEYS = frozenset({MACHINE_TAGS, MEASURED})
 
 
 def is_of_folder(payload: Mapping[str, Any]) -> bool:

@@ -11,7 +11,8 @@ look. Caches of pictures, which promise the same bytes, depend on the engine and
 Shape legend: n vertices · f faces · m materials · t texels of all mip levels · l mip levels · c channels.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -56,6 +57,7 @@ Axis: TypeAlias = Literal["y", "z"]
 Up: TypeAlias = Literal["auto", "y", "z"]
 Background: TypeAlias = Literal["white", "black", "transparent"]
 
+MeshFacts: TypeAlias = Mapping[str, float | int | bool]  # numbers and yes or no, by name
 Points: TypeAlias = Float64[np.ndarray, "n 3"]
 Normals: TypeAlias = Float32[np.ndarray, "n 3"]
 TextureCoordinates: TypeAlias = Float32[np.ndarray, "n 2"]
@@ -144,6 +146,7 @@ class MeshModel:
     up_reason: str = ""  # who says so: the caller, the format, or a guess
     notes: tuple[str, ...] = ()  # what a user should know: a missing texture, points left out
     uv1: Float32[np.ndarray, "n 2"] | None = None  # of the second set; normal maps use the first
+    facts: MeshFacts = field(default_factory=dict)  # what was measured of the file
 
     @cached_property
     def colored(self) -> bool:

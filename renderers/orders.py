@@ -1,15 +1,16 @@
 """What a sandbox is asked for: a mesh, and its views, points of its surface or a file for viewers."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from renderers import cameras
-from renderers.contracts import Background, MeshModel, Rig, RigError, Up, Views, check_view_size
+from renderers.contracts import Background, MeshFacts, MeshModel, Rig, RigError, Up, Views, check_view_size
 from renderers.points import PointSample, check_point_count
 
 _MOST_NOTES, _LONGEST_NOTE = 20, 200
+_MOST = 1e15  # of a fact
 
 
 @dataclass(frozen=True)
@@ -75,18 +76,24 @@ class MeshReport:
     up: str  # the file's up axis
     up_reason: str
     notes: tuple[str, ...] = ()
+    facts: MeshFacts = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: MeshModel) -> "MeshReport":
         """What a loaded mesh has to say, cut to what a message may hold."""
         notes = tuple(note[:_LONGEST_NOTE] for note in model.notes[:_MOST_NOTES])
-        return cls(up=model.up, up_reason=model.up_reason[:_LONGEST_NOTE], notes=notes)
+        return cls(up=model.up, up_reason=model.up_reason[:_LONGEST_NOTE], notes=notes, facts=model.facts)
 
     @classmethod
     def decode(cls, fields: Mapping[str, Any]) -> "MeshReport":
-        """A report as JSON has it, from a process that may lie: whatever it holds becomes text."""
+        """A report as JSON has it, from a process that may lie: texts become texts, and facts are numbers."""
         notes = tuple(map(str, fields.get("notes", ())))
-        return cls(up=str(fields.get("up")), up_reason=str(fields.get("up_reason")), notes=notes)
+        facts = {name: one for name, one in dict(fields.get("facts", {})).items() if _is_fact(one)}
+        return cls(str(fields.get("up")), str(fields.get("up_reason")), notes, facts)
+
+
+def _is_fact(value: object) -> bool:
+    return isinstance(value, (bool, int, float)) and abs(value) < _MOST
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,7 @@ from multifold.bundle.preprocess import encode_webp, suffix_of
 from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import cores, map_ahead
+from multifold.payload import MEASURED
 from multifold.types import Item, Observation, Pixels
 from renderers.mesh.formats.mesh_file import content_hash
 from renderers.orders import RenderedMesh
@@ -119,14 +120,15 @@ def prepare_item(
         source.id,
         source.texts,
         tuple(map(decode, source.images)),
-        payload=source.payload,
+        payload={key: value for key, value in source.payload.items() if key != MEASURED},
         files=tuple(originals.put(file.data, file.suffix) for file in source.files),
     )
     if drawn is None:
         return prepared
     blobs = [originals.submit_copy(encode_webp(Image.fromarray(view)), ".webp") for view in drawn.views]
     views = tuple(map(DecodedPicture, observer.look_at_views(drawn.views), blobs))
-    return replace(prepared, views=views, notes=drawn.report.notes, points=drawn.points)
+    payload = {**prepared.payload, MEASURED: dict(drawn.report.facts)}
+    return replace(prepared, payload=payload, views=views, notes=drawn.report.notes, points=drawn.points)
 
 
 def encode_items(observer: ObservationEncoder, batch: Sequence[PreparedItem]) -> list[Encoded]:

@@ -82,9 +82,16 @@ export function redraw(parent, ...children) {
 // A value of a payload in words: files that lie in no inner folder have "." for it.
 export const worded = (value) => (value === "." ? "top folder" : String(value));
 
+// What is measured of a mesh, and its unit.
+const NAMES = {
+  "measured.width": "Width (m)", "measured.height": "Height (m)", "measured.depth": "Depth (m)",
+  "measured.triangles": "Triangles", "measured.materials": "Materials", "measured.animated": "Animated", "measured.bytes": "Bytes of the mesh",
+};
+
 // A key of a payload as a title: "unit_price" is "Unit price". Among other keys, its last part is enough if no
 // other ends like it. `ofFiles`: ingestion noted where files are.
 export function titled(key, among, ofFiles) {
+  if (NAMES[key]) return NAMES[key];
   if (key === "size" && ofFiles) return "File size, bytes";
   const end = (one) => one.split(".").at(-1);
   const shown = !among || among.some((other) => other !== key && end(other) === end(key)) ? key : end(key);

@@ -5,7 +5,7 @@
 Every refusal is a `MeshError` with a sentence for the file's owner.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from renderers.contracts import (
     Up,
 )
 from renderers.mesh.formats import collada, gltf, step, threemf, trimesh_reader
-from renderers.mesh.formats.mesh_file import SiblingFiles, read_bytes, suffix_of
+from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles, read_bytes, suffix_of
 from renderers.mesh.formats.transform import rotate_vectors
 from renderers.mesh.normals import corner_normals, fill_missing_normals
 
@@ -65,7 +65,9 @@ def load_model(
         with np.errstate(all="ignore"):  # what is not finite is refused by name
             contents = _READERS.get(suffix, trimesh_reader.read)(data, suffix, siblings, limits)
             axis, reason = _up_axis(suffix, up, contents.up, data[:_HEAD])
-            model = assemble_model(contents.parts, axis, tuple(contents.notes))
+            parts = _drawn_parts(contents.parts)
+            model = assemble_model(parts, axis, tuple(contents.notes))
+            facts = _measure(contents, parts, axis)
     except MultifoldError:
         raise
     except MemoryError as error:
@@ -73,7 +75,7 @@ def load_model(
     except Exception as error:  # parsers raise every kind on bad input
         cause = f"{type(error).__name__}: {error!s:.120}"
         raise MeshError(f"the {suffix[1:]} file is damaged. Export it anew. ({cause})") from error
-    return replace(model, up_reason=reason)
+    return replace(model, up_reason=reason, facts={**facts, "bytes": siblings.bytes_read})
 
 
 def _up_axis(suffix: str, up: Up, stated: Axis | None, head: bytes) -> tuple[Axis, str]:
@@ -89,35 +91,56 @@ def _up_axis(suffix: str, up: Up, stated: Axis | None, head: bytes) -> tuple[Axi
     return "y", f"a guess: {suffix[1:].upper()} files don't say, and most have Y up"
 
 
+def _measure(contents: MeshContents, parts: Sequence[MeshPart], up: Axis) -> dict[str, float | int | bool]:
+    """Facts of a mesh as its file has it. Its size is in metres; it has none where the file has no unit."""
+    facts: dict[str, float | int | bool] = {}
+    if contents.metres is not None:
+        vertices = np.concatenate([part.vertices for part in parts])
+        width, second, third = contents.metres * np.ptp(vertices, axis=0)
+        height, depth = (second, third) if up == "y" else (third, second)
+        sizes = {"width": width, "height": height, "depth": depth}
+        facts.update({name: float(f"{size:.4g}") for name, size in sizes.items()})
+    if triangles := sum(len(part.faces) for part in parts if not part.is_cloud):
+        facts["triangles"] = triangles
+    facts["materials"] = len({id(part.material) for part in parts})
+    facts["animated"] = contents.animated
+    return facts
+
+
 def assemble_model(parts: Sequence[MeshPart], up: Axis = "y", notes: tuple[str, ...] = ()) -> MeshModel:
-    """Parts in the world as one model."""
-    if not any(len(part.faces) for part in parts):
-        raise MeshError("the file holds neither triangles nor points, so there is nothing to draw.")
-    compact = [_compact(part) for part in parts if len(part.faces)]
-    vertices = _into_unit_ball(np.concatenate([part.vertices for part in compact]))
-    normals = np.concatenate([_corner_normals(part) for part in compact])
+    """Parts in the world as one model; every vertex of theirs is used by a face."""
+    vertices = _into_unit_ball(np.concatenate([part.vertices for part in parts]))
+    normals = np.concatenate([_corner_normals(part) for part in parts])
     if up == "z":
         vertices = rotate_vectors(vertices, _Z_UP_TO_Y_UP)
         normals = rotate_vectors(normals, _Z_UP_TO_Y_UP.astype(np.float32))
-    starts = np.cumsum([0, *(len(part.vertices) for part in compact[:-1])])
-    materials = {id(part.material): part.material for part in compact}
+    starts = np.cumsum([0, *(len(part.vertices) for part in parts[:-1])])
+    materials = {id(part.material): part.material for part in parts}
     number_of = {key: number for number, key in enumerate(materials)}
-    numbers = [number_of[id(part.material)] for part in compact]
-    faces = [part.faces + start for part, start in zip(compact, starts, strict=True)]
+    numbers = [number_of[id(part.material)] for part in parts]
+    faces = [part.faces + start for part, start in zip(parts, starts, strict=True)]
     return MeshModel(
         vertices=vertices.astype(np.float32),
         faces=np.concatenate(faces).astype(np.int32),
         normals=normals,
-        uv=_joined_uv([(part, part.uv) for part in compact]),
-        colors=_joined_colors(compact),
-        material_of=np.repeat(numbers, [len(part.faces) for part in compact]).astype(np.int32),
+        uv=_joined_uv([(part, part.uv) for part in parts]),
+        colors=_joined_colors(parts),
+        material_of=np.repeat(numbers, [len(part.faces) for part in parts]).astype(np.int32),
         materials=tuple(materials.values()),
         up=up,
         notes=notes,
         uv1=None
-        if all(part.uv1 is None for part in compact)
-        else _joined_uv([(part, part.uv1) for part in compact]),
+        if all(part.uv1 is None for part in parts)
+        else _joined_uv([(part, part.uv1) for part in parts]),
     )
+
+
+def _drawn_parts(parts: Iterable[MeshPart]) -> list[MeshPart]:
+    """Those with faces, without vertices that no face uses."""
+    drawn = [_compact(part) for part in parts if len(part.faces)]
+    if not drawn:
+        raise MeshError("the file holds neither triangles nor points, so there is nothing to draw.")
+    return drawn
 
 
 def _compact(part: MeshPart) -> MeshPart:

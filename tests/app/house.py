@@ -95,10 +95,10 @@ def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa:
                 thread.join()
 
 
-def box(colour: str) -> bytes:
+def box(colour: str, height: float = 0.8) -> bytes:
     """A box of one colour as GLB."""
     shade = [round(255 * (1 - missing)) for missing in tiny.COLOURS[colour]]
-    mesh = trimesh.creation.box(extents=(1.0, 0.8, 0.6))
+    mesh = trimesh.creation.box(extents=(1.0, height, 0.6))
     material = PBRMaterial(baseColorFactor=[*shade, 255])  # type: ignore[no-untyped-call]
     mesh.visual = TextureVisuals(material=material)  # type: ignore[no-untyped-call]
     return bytes(trimesh.Scene(mesh).export(file_type="glb"))  # type: ignore[no-untyped-call]

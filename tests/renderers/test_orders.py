@@ -46,4 +46,11 @@ def test_a_request_comes_over_as_it_is(order: Order) -> None:
 def test_a_report_comes_over_as_it_is(tmp_path: Path) -> None:
     report = MeshReport.of(load_model(EXHIBITS["stl"][1](tmp_path)))
     assert report.up == "z"
+    assert report.facts["triangles"]
     assert MeshReport.decode(json.loads(json.dumps(asdict(report)))) == report
+
+
+def test_facts_that_are_no_numbers_are_left_out() -> None:
+    said = {"height": 2.0, "animated": False, "width": float("nan"), "depth": 1e300, "owner": "me"}
+    report = MeshReport.decode({"up": "y", "up_reason": "", "facts": said})
+    assert report.facts == {"height": 2.0, "animated": False}

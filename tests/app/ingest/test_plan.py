@@ -194,3 +194,18 @@ def test_machine_tags_outlast_an_ingest(
     change_entry(manifest, 0, meta={"is": "dark red"})
     assert take(manifest).changed == ["red"]
     assert [stored()[name].payload["machine_tags"] for name in named] == 2 * [{"kind": ["box"]}]
+
+
+def test_facts_of_a_mesh_go_with_it(take: Take, tmp_path: Path, stored: Stored) -> None:
+    root = tmp_path / "models"
+    put(root / "box.glb", box("red"))
+    put(root / "box.json", json.dumps({"meta": {"colour": "red"}}))
+    assert take(root).added == ["box"]
+    assert stored()["box"].payload["measured"]["height"] == 0.8
+    assert take(root) == IngestReport(unchanged=1)
+    put(root / "box.json", json.dumps({"meta": {"colour": "dark red"}}))  # its pictures stay
+    assert take(root).changed == ["box"]
+    assert stored()["box"].payload["measured"]["height"] == 0.8
+    put(root / "box.glb", box("red", 0.9))
+    assert take(root).changed == ["box"]
+    assert stored()["box"].payload["measured"]["height"] == 0.9

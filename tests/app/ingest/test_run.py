@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from multifold.payload import owner_part
 from tests import tiny
 from tests.app.house import house, png
 from tests.app.ingest.conftest import Take
@@ -43,7 +44,7 @@ def test_items_of_a_manifest_are_found(
         for colour in COLOURS:
             for target in ("shape", "image", "text"):
                 assert shop.best(text=f"{colour} box", target=target) == colour
-        assert shop.client.get("/v1/items/red").json()["payload"] == {"is": "red"}
+        assert owner_part(shop.client.get("/v1/items/red").json()["payload"]) == {"is": "red"}
 
 
 def test_a_dry_run_says_what_would_happen(

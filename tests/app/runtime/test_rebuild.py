@@ -18,6 +18,7 @@ from multifold.bundle import calibration
 from multifold.bundle.bundle import Tolerance
 from multifold.bundle.calibration import SHARES, CalibrationCurve
 from multifold.client import Client, ServiceError
+from multifold.payload import owner_part
 from tests import tiny
 from tests.app.answers import refused
 from tests.app.house import House, house, png
@@ -65,7 +66,8 @@ def test_a_collection_moves_to_another_encoder_and_back(mall: House, client: Cli
     assert client.count() == 2
     shown = client.get("red-box")
     assert sorted(one.kind for one in shown.observations) == ["caption"] * 2 + ["photo"] + ["view"] * 6
-    assert shown.payload == {"is": "red"}
+    assert owner_part(shown.payload) == {"is": "red"}
+    assert shown.payload["measured"]["triangles"] == 12
     hit = client.search(image=png("red"), target="shape").hits[0]
     assert hit.id == "red-box"
     assert client.picture(str(hit.matched.url))

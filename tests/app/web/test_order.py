@@ -11,6 +11,7 @@ from tests.app.house import House, box
 
 pytestmark = browser.marks
 PRICES = {colour: 10 * (1 + n) + n / 4 for n, colour in enumerate(["blue", "red", "green", "yellow"])}
+HEIGHTS = {"blue": 0.9, "red": 0.8, "green": 0.7, "yellow": 1.2}
 NAMES = {"red": "Zebra", "green": "Apple"}
 
 
@@ -21,7 +22,7 @@ def priced(own: House) -> House:
         payload = {"price": price, "sizes": {"legs": 4 if price > 30 else 3}}
         payload |= {"name": NAMES[colour]} if colour in NAMES else {}
         for name in (f"old/{colour}_box",) if colour != "red" else ("old/red_box", "copy/red_box"):
-            files = {"mesh": ("box.glb", box(colour), "model/gltf-binary")}
+            files = {"mesh": ("box.glb", box(colour, HEIGHTS[colour]), "model/gltf-binary")}
             texts = [] if colour == "yellow" else [f"a {colour} box", "a thing"]
             data = {"texts": texts, "payload": json.dumps(payload)}
             path = f"/v1/items/{name.replace('/', '%2F')}"
@@ -79,6 +80,23 @@ def test_a_search_is_sorted_among_its_best(at: Page) -> None:
     at.wait(lambda: len(at.found()) == 64)
     assert at.found()[:60] == [f"n{n:02}" for n in reversed(range(60))]  # what has no weight comes last
     assert at.find("#status").text.startswith("64 results")
+
+
+def test_what_was_measured_of_a_mesh_is_shown_and_sorts(at: Page) -> None:
+    at.open("/?q=a+box&target=shape")
+    at.wait(lambda: len(at.found()) == 5)
+    sort(at, "Height (m), high first")
+    at.wait(lambda: at.best() == "old/yellow_box")
+    at.click("[data-item='old/yellow_box'] .open")
+    at.wait(lambda: "1.2" in facts(at).get("Height (m)", ""))
+    assert facts(at)["Triangles"] == "12"
+    at.shot("measured")
+
+
+def facts(at: Page) -> dict[str, str]:
+    """The payload of the open item."""
+    read = "return [...document.querySelectorAll('#detail dt')]"
+    return dict(at.script(f"{read}.map((e) => [e.textContent, e.nextSibling.textContent])"))
 
 
 def test_all_items_are_listed_in_the_services_order(at: Page) -> None:

@@ -42,6 +42,38 @@ def test_the_same_box_from_every_kind_of_file(tmp_path: Path, suffix: str) -> No
     assert (np.einsum("fci,fi->fc", model.normals, flat) > 0.1).all() if suffix != "glb" else True
 
 
+@pytest.mark.parametrize("suffix", ["obj", "ply", "stl", "off", "glb"])
+def test_facts_of_a_box(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"box.{suffix}"
+    trimesh.creation.box((0.123456, 2, 3)).export(path)
+    facts = dict(load_model(path).facts)
+    assert facts.pop("bytes") == path.stat().st_size
+    size = {"width": 0.1235, "height": 2.0, "depth": 3.0} if suffix == "glb" else {}
+    assert facts == {**size, "triangles": 12, "materials": 1, "animated": False}
+
+
+def test_height_is_upwards_and_in_metres(tmp_path: Path) -> None:
+    still = made.dae(up="Z_UP", node="<scale>2 4 1</scale>")
+    motion = "<library_animations><animation/></library_animations>"
+    text = still.replace("</asset>", f'<unit meter="0.01"/></asset>{motion}')
+    facts = load_model(saved(tmp_path, "m.dae", text)).facts
+    assert (facts["width"], facts["depth"], facts["height"]) == (0.04, 0.08, 0)
+    assert facts["animated"] is True
+    turned = load_model(saved(tmp_path, "m.dae", text), up="y").facts
+    assert (turned["width"], turned["height"], turned["depth"]) == (0.04, 0.08, 0)
+
+
+def test_the_files_beside_a_mesh_count_and_points_are_no_triangles(tmp_path: Path) -> None:
+    saved(tmp_path, "m.mtl", "newmtl a\nKd 1 0 0\nnewmtl b\nKd 0 1 0\n")
+    faces = "usemtl a\nf 1 2 3\nusemtl b\nf 1 2 4\n"
+    mesh = saved(tmp_path, "m.obj", f"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n{faces}")
+    facts = load_model(mesh).facts
+    assert facts["bytes"] == sum(path.stat().st_size for path in tmp_path.iterdir())
+    assert (facts["triangles"], facts["materials"]) == (2, 2)
+    cloud = load_model(saved(tmp_path, "m.ply", made.ply_points(np.eye(3)))).facts
+    assert "triangles" not in cloud
+
+
 def primitive(glb: Glb) -> dict[str, Any]:
     found: dict[str, Any] = glb.tree["meshes"][0]["primitives"][0]
     return found

@@ -112,7 +112,7 @@ def test_an_item_is_written_found_replaced_and_removed(shop: House) -> None:
         "warnings": [],
     }
     item = shop.client.get("/v1/items/new").json()
-    assert (item["id"], item["payload"]) == ("new", {"is": "black"})
+    assert (item["id"], item["payload"]["is"]) == ("new", "black")
     texts = [seen["text"] for seen in item["observations"] if seen["kind"] == "caption"]
     assert texts == ["a black box", "black thing"]
     assert len(item["observations"]) == 2 + 1 + 6
@@ -136,3 +136,43 @@ def test_pictures_are_served_as_they_came_and_kept_when_their_address_names_them
     assert plain.headers["cache-control"] == "private, no-cache"
     again = shop.client.get(url, headers={"if-none-match": named.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
+
+
+def test_what_was_measured_of_a_mesh_is_filtered_sorted_and_counted(shop: House) -> None:
+    def put(name: str, height: float) -> None:
+        files = {"mesh": ("b.glb", box("red", height), "model/gltf-binary")}
+        assert shop.client.put(f"/v1/items/{name}", files=files).is_success
+
+    def measured(name: str) -> dict[str, object] | None:
+        payload: dict[str, dict[str, object]] = shop.client.get(f"/v1/items/{name}").json()["payload"]
+        return payload.get("measured")
+
+    put("low", 0.05)
+    put("high", 30.0)
+    facts = {"width": 1.0, "depth": 0.6, "triangles": 12, "materials": 1, "animated": False}
+    assert measured("high") == {**facts, "height": 30.0, "bytes": len(box("red", 30.0))}
+    small = {"measured.height": {"lt": 0.1}}
+    found = shop.client.post("/v1/search", json={"text": "a box", "filter": small}).json()["hits"]
+    assert [hit["id"] for hit in found] == ["low"]
+    assert found[0]["payload"]["measured"]["height"] == 0.05
+    tallest = {"sort": "-payload.measured.height", "limit": 1}
+    assert shop.client.post("/v1/items/scroll", json=tallest).json()["items"][0]["id"] == "high"
+    counted = shop.client.post("/v1/facets", json={"keys": ["measured.animated"], "filter": small}).json()
+    assert counted["facets"]["measured.animated"] == [{"value": False, "count": 1}]
+    shop.client.patch("/v1/items/low", json={"payload": {"colour": "red"}})
+    assert measured("low") == {**facts, "height": 0.05, "bytes": len(box("red", 0.05))}
+    put("low", 0.06)
+    assert (measured("low") or {})["height"] == 0.06
+    claimed = {"payload": '{"measured": {"height": 3}}', "texts": "no mesh"}
+    shop.client.put("/v1/items/low", data=claimed, files={"images": ("p.png", png("red"))})
+    assert measured("low") is None
+    for name in ("low", "high"):
+        shop.client.delete(f"/v1/items/{name}")
+
+
+def test_no_search_reads_what_was_measured(shop: House) -> None:
+    files = {"mesh": ("b.glb", box("red", 0.0625), "model/gltf-binary")}
+    shop.client.put("/v1/items/thin", files=files)
+    hits = shop.search(text="0.0625").json()["hits"]
+    assert not [hit for hit in hits if hit["words"]]
+    shop.client.delete("/v1/items/thin")

@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from multifold.payload import owner_part
 from tests.app.answers import refused, uri, write
 from tests.app.house import BOXES, House, box, png
 
@@ -46,7 +47,7 @@ def test_an_answer_has_the_agreed_shape(shop: House) -> None:
     assert answer["version"] == shop.service.collection.version
     assert [set(hit) for hit in answer["hits"]] == [HIT] * 2
     first = answer["hits"][0]
-    assert (first["payload"], first["modality"]) == ({"is": "red"}, "shape")
+    assert (owner_part(first["payload"]), first["modality"]) == ({"is": "red"}, "shape")
     assert (first["matched"]["kind"], first["matched"]["text"]) == ("view", None)
     (caption,) = hits(shop, text="red thing", target="text", limit=1)
     assert caption["matched"] == {"kind": "caption", "index": 1, "url": None, "text": "red thing"}

@@ -38,6 +38,9 @@ SHOW = awk '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)( |$$)/ { spli
   printf "  %3d  %s %s%s\n", ++count, part[1], part[2], (size[2] ~ /^[0-9]/ ? " (" size[2] : ""); fflush() } \
   /^Installing collected/ { print "  writing", NF - 3, "packages to .venv"; fflush() } /^ERROR|^WARNING/ { print; fflush() }'
 
+# Writing packages takes pip a minute without a word.
+BEAT = while sleep 15 >/dev/null 2>&1; do echo "  still at it"; done & trap "kill $$!" EXIT;
+
 .PHONY: help serve check-serve demo-collection pull test test-slow test-gpu docker-test sbom third-party pictures lint demo lock clean
 
 help:
@@ -49,13 +52,13 @@ help:
 
 .venv/.serve: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what serving needs (no torch)"
-	@$(PIP) --editable '.[cpu,serve,render]' | $(SHOW)
+	@$(BEAT) $(PIP) --editable '.[cpu,serve,render]' | $(SHOW)
 	@$(WORDS)
 	@touch $@
 
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(PIP) --editable '.[cpu,serve,render,words,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
+	@$(BEAT) $(PIP) --editable '.[cpu,serve,render,words,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
 	@touch $@ .venv/.serve
 
 $(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
@@ -78,7 +81,7 @@ demo-collection: $(DEMO_DATA)/furniture/manifest.jsonl
 	$(BIN)/multifold ingest $(DEMO_DATA)/furniture/manifest.jsonl --data $(DEMO_DATA) --bundle $(BUNDLE)
 
 pull: .venv/.serve
-	@$(PIP) --editable '.[cpu,serve,render,pull]' | $(SHOW)
+	@$(BEAT) $(PIP) --editable '.[cpu,serve,render,pull]' | $(SHOW)
 	$(BIN)/multifold pull $(NAME) bundles/$(NAME)
 	$(if $(READER),$(BIN)/multifold pull $(READER) bundles/$(NAME))
 

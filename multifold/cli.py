@@ -10,6 +10,7 @@ import gc
 import importlib
 import importlib.util
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
@@ -26,6 +27,8 @@ class MissingPackageError(MultifoldError):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; mistakes that a user can mend become one line on stderr."""
+    # Pillow's, of large pictures, which we refuse or shrink in our own words
+    warnings.filterwarnings("ignore", r"Image size \(", RuntimeWarning)
     words = list(sys.argv[1:] if arguments is None else arguments)
     commands = {point.name: point for point in sorted(entry_points(group=GROUP))}
     if not words or words[0] in ("-h", "--help"):

@@ -35,7 +35,7 @@ def _print_settings(collections: Collections) -> None:
         observations = collection.read(browse.count_observations)
         print(f"  encoder     {bundle.name}: {bundle.about}")
         print(f"              {bundle.geometry.name}, {encoder.dim} numbers a vector, {encoder.provider}")
-        counts = ", ".join(f"{number} {kind}s" for kind, number in observations.items() if number)
+        counts = browse.describe_observations(observations)
         items = f"{collection.count()} items" + (f" ({counts})" if counts else "")
         print(f"  collection  {service.home}: {items}")
     for name, error in collections.errors.items():

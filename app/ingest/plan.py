@@ -6,17 +6,16 @@ user's own, so such an item is recognised by its pictures and by the views that 
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, TypeVar
-
-from tqdm import tqdm
+from typing import Any
 
 from app.encoding.observations import MeshPath
 from app.ingest.caches import ContentCache, ViewCache
 from app.ingest.captions import entry_captions
+from app.ingest.progress import show_progress
 from app.ingest.sources import FileStamp, IngestTask, SourceFolder, stamp_file
 from index.collection import Collection
 from index.store import browse
@@ -30,7 +29,6 @@ from multifold.payload import FILE_KEYS, machine_part, owner_part
 from multifold.types import Item
 
 NAMED_ONLY = ""  # the content of an item whose files nobody has read yet
-T = TypeVar("T")
 
 
 @dataclass
@@ -51,17 +49,12 @@ class IngestPlan:
         return [*self.moved, *self.changed, *self.added]
 
 
-def show_progress(title: str, things: Sequence[T]) -> Iterator[T]:
-    """The things one by one, with a bar on a terminal if they take more than a second."""
-    yield from tqdm(things, desc=title, unit="item", disable=None, delay=1)
-
-
 def plan_manifest(
     entries: Sequence[ManifestEntry], collection: Collection | None, views: ViewCache, contents: ContentCache
 ) -> IngestPlan:
     """Compare the entries with the items of these names; nothing is deleted."""
     plan = IngestPlan()
-    for entry in show_progress("comparing", entries):
+    for entry in show_progress("comparing", entries, len(entries)):
         stored = None if collection is None else collection.get(entry.id)
         mesh = None if entry.mesh is None else MeshPath(entry.mesh)
         kept = {} if stored is None else machine_part(stored.payload)
@@ -118,7 +111,7 @@ def plan_folder(
     plan = IngestPlan(source, skipped=list(files.problems), passed_over=others)
     stored = {} if collection is None else _source_items(collection, source)
     tasks: list[IngestTask] = []
-    for entry in show_progress("comparing", files.entries):
+    for entry in show_progress("comparing", files.entries, len(files.entries)):
         try:
             tasks.append(_task_of(entry, source, contents, names=names, metadata=metadata))
         except (MultifoldError, OSError) as error:

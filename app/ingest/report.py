@@ -3,10 +3,10 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from app.ingest.plan import IngestPlan
-from multifold.files.folder import FileProblem
+from multifold.files.folder import NO_ITEMS, FileProblem
 
 PROBLEMS_SHOWN = 20
 
@@ -58,9 +58,11 @@ class IngestReport:
         lines += [f"  note on {warning}" for warning in self.warnings[:PROBLEMS_SHOWN]]
         if (more := len(self.warnings) - PROBLEMS_SHOWN) > 0:
             lines.append(f"  … and {more} more notes; --report FILE writes all of them")
-        if self.passed_over:
-            lines.append(f"  {len(self.passed_over)} other files were passed over")
-        return lines
+        told = [(name, NO_ITEMS.get(PurePath(name).suffix.lower())) for name in self.passed_over]
+        named = [f"  {name}: {reason}" for name, reason in told if reason is not None][:PROBLEMS_SHOWN]
+        if others := len(self.passed_over) - len(named):
+            named.append(f"  {others} other {'file was' if others == 1 else 'files were'} passed over")
+        return [*lines, *named]
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -15,6 +15,7 @@ from app.ingest.caches import CONTENTS_FILE, ContentCache, ViewCache
 from app.ingest.originals import OriginalFiles
 from app.ingest.pipeline import WRITE_BATCH, IngestPipeline, ItemWriter
 from app.ingest.plan import IngestPlan, plan_folder, plan_manifest
+from app.ingest.progress import show_progress
 from app.ingest.report import IngestReport
 from app.ingest.sender import ServiceSender
 from app.ingest.sources import IngestTask, find_source, record_source
@@ -226,13 +227,15 @@ def carry_out(
             if plan.deleted:
                 client.delete_many(plan.deleted)
             sender = ServiceSender(client, destination.collection, destination.views)
-            _show_progress(sender.run(tasks), len(tasks))
+            for _ in show_progress("ingesting", sender.run(tasks), len(tasks), int):
+                pass
             return sender
     assert destination.collection is not None  # it is open for writing
     if plan.deleted:
         destination.collection.delete(plan.deleted)
     with open_pipeline(destination, tasks, workers=workers, copy=copy) as pipeline:
-        _show_progress(pipeline.run(tasks), len(tasks))
+        for _ in show_progress("ingesting", pipeline.run(tasks), len(tasks), int):
+            pass
         return pipeline
 
 
@@ -260,9 +263,3 @@ def open_pipeline(
         yield IngestPipeline(
             destination.collection, observer, originals, write=write, together=together, stop=stop
         )
-
-
-def _show_progress(done: Iterable[int], total: int) -> None:
-    with tqdm(total=total, unit="item", desc="ingesting", disable=None) as bar:
-        for count in done:
-            bar.update(count)

@@ -19,6 +19,7 @@ from pathlib import Path
 from app.collections.service import CollectionService
 from app.ingest.pipeline import ENCODE_BATCH, WRITE_BATCH, IngestPipeline, IngestStoppedError
 from app.ingest.plan import NAMED_ONLY, IngestPlan, plan_names
+from app.ingest.progress import ProgressLines
 from app.ingest.run import IngestDestination, IngestRequest, compare, open_pipeline, own_folders
 from app.ingest.sources import (
     FileStamp,
@@ -209,8 +210,10 @@ class FolderFollower:
     ) -> None:
         """Carry out tasks, and show how far it is."""
         self._show(state, total=total)
+        lines = ProgressLines(state, total, self._say)
         for count in pipeline.run(tasks):
             self._show(state, done=self._status.done + count, total=total)
+            lines.show(self._status.done)
 
     def _drop_unread(self, service: CollectionService, source: SourceFolder) -> None:
         """Items that are still known by name alone after a whole pass have files that cannot be read."""

@@ -9,6 +9,7 @@ from index.commands.common import format_size, open_collection, read_store
 from index.engines.segments import SegmentReport
 from index.maintenance.stats import collect_stats
 from index.maintenance.verify import find_store_problems
+from index.store.browse import describe_observations
 from index.store.folder_locks import writer_of
 from index.store.store import open_blobs
 
@@ -23,7 +24,7 @@ def print_stats(args: argparse.Namespace) -> int:
         reports = {name: [one.as_json() for one in some] for name, some in stats.reports.items()}
         print(json.dumps({**asdict(stats), "reports": reports, "writer": writer}))
         return 0
-    kinds = ", ".join(f"{count} {kind}s" for kind, count in stats.observations.items() if count)
+    kinds = describe_observations(stats.observations)
     print(f"encoder  {stats.vector_id}\nversion  {stats.version}, the last {stats.log} changes in the log")
     print(f"items    {stats.items}" + (f" ({kinds})" if kinds else ""))
     print("bytes    " + ", ".join(f"{name} {format_size(count)}" for name, count in stats.bytes.items()))

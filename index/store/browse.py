@@ -9,7 +9,7 @@ mark, which begins the next one.
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
@@ -80,6 +80,11 @@ def count_observations(connection: Connection) -> dict[Kind, int]:
     counted = select(observations.c.kind, func.count()).where(KNOWN).group_by(observations.c.kind)
     counts: dict[str, int] = {row[0]: row[1] for row in connection.execute(counted)}
     return dict.fromkeys(KIND_OF.values(), 0) | cast(dict[Kind, int], counts)
+
+
+def describe_observations(counts: Mapping[Kind, int]) -> str:
+    """Counts of observations as people read them, without those of which there are none."""
+    return ", ".join(f"{number} {kind.removesuffix('s')}s" for kind, number in counts.items() if number)
 
 
 def sample_editions(connection: Connection, count: int) -> Int64[np.ndarray, " e"]:

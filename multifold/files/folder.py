@@ -40,6 +40,15 @@ HEIF_SUFFIXES = (".heic", ".heif", ".hif")  # read if the extra is installed
 UNREADABLE_SUFFIXES = (".jxl", ".jp2", ".svg", ".psd", ".exr", ".hdr", ".tga")
 RAW_SUFFIXES = (".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raf", ".rw2")
 
+# Files that somebody may have meant to be items, and why they are none.
+ARCHIVE_SUFFIXES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
+FILM_SUFFIXES = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv")
+NO_ITEMS: Mapping[str, str] = {
+    **dict.fromkeys((".txt", ".json"), "no mesh or picture has its name, so it is the caption of nothing"),
+    **dict.fromkeys(ARCHIVE_SUFFIXES, "archives are not opened; unpack it"),
+    **dict.fromkeys(FILM_SUFFIXES, "films are not read; save a picture of it"),
+}
+
 ItemUnit: TypeAlias = Literal["file", "folder"]
 
 

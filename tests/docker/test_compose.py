@@ -43,6 +43,7 @@ def test_a_folder_of_the_host_is_mounted_to_be_read(tmp_path: Path) -> None:
         assert isinstance(volumes, list)
         (mounted,) = (volume for volume in volumes if volume["target"] == "/folder")
         assert mounted["read_only"]
+        assert environment["HOST_FOLDER"] == given.get("FOLDER", "")
         return mounted, environment["MULTIFOLD_FOLDER"]
 
     mounted, folder = serve(FOLDER=str(tmp_path))

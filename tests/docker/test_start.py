@@ -80,6 +80,22 @@ def test_a_folder_is_followed_without_the_demo(container: Container) -> None:
     assert container.calls() == ["serve in /data/own"]
 
 
+def test_another_folder_has_another_collection(container: Container, tmp_path: Path) -> None:
+    def collection(folder: str) -> str:
+        container.start(
+            MULTIFOLD_FOLDER="/folder",
+            MULTIFOLD_DATA="/data/demo",
+            HOST_FOLDER=folder,
+            OWN=str(tmp_path / "own"),
+        )
+        return container.calls()[0].removeprefix("serve in ")
+
+    first, second = collection("/home/ann/models"), collection("/home/ann/photos")
+    assert first == str(tmp_path / "own")
+    assert second.startswith(f"{first}-")
+    assert [collection("/home/ann/models"), collection("/home/ann/photos")] == [first, second]
+
+
 def test_words_are_run_instead(container: Container) -> None:
     assert container.start("multifold", "index", "stats") == ["index"]
     assert not container.data.exists()

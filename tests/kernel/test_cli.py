@@ -2,13 +2,16 @@
 
 import gc
 import importlib
+import io
 import sys
+import warnings
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from PIL import Image
 
 from multifold import cli
 from multifold.errors import MissingExtraError, MultifoldError, needs_extra
@@ -139,6 +142,14 @@ def test_trouble_is_one_line_without_traceback(
     assert told.startswith("multifold: ")
     assert sentence in told
     assert told.count("\n") == 1
+
+
+def test_the_warning_of_pillow_of_a_large_picture_is_not_printed() -> None:
+    with warnings.catch_warnings(record=True) as printed:
+        warnings.simplefilter("always")
+        cli.main(["--version"])
+        assert Image.open(io.BytesIO(b"P6 10000 9000 255\n")).size == (10_000, 9_000)
+    assert printed == []
 
 
 def test_an_extra_that_is_missing_is_a_mistake_that_its_reader_can_mend() -> None:

@@ -83,6 +83,20 @@ def test_what_cannot_be_read_is_skipped_with_the_reason(
     assert "3 skipped" in capsys.readouterr().out
 
 
+def test_files_that_somebody_may_have_meant_are_named(
+    root: Path, ingest: Ingest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("notes.txt", "more.zip", "film.mp4", "odd.xyz", "red box.txt"):
+        put(root / name, b"text")
+    assert ingest(root) == 0
+    lines = capsys.readouterr().err
+    assert f"{root / 'notes.txt'}: no mesh or picture has its name" in lines
+    assert f"{root / 'more.zip'}: archives are not opened" in lines
+    assert f"{root / 'film.mp4'}: films are not read" in lines
+    assert "1 other file was passed over" in lines
+    assert "red box.txt" not in lines
+
+
 def test_a_run_that_writes_nothing_is_a_failure(
     manifest: Path, ingest: Ingest, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,6 +49,11 @@ def counted(collection: Collection, key: str, where: Any = None, limit: int = 10
     return [(one.value, one.count) for one in collection.facets([key], where, limit)[key]]
 
 
+def test_observations_are_counted_in_words() -> None:
+    counts = browse.describe_observations({"caption": 2, "photo": 0, "view": 6, "points": 320})
+    assert counts == "2 captions, 6 views, 320 points"
+
+
 def test_facets_count_items(collection: Collection, shop: list[Item]) -> None:
     assert counted(collection, "tags", limit=3) == [("all", 50), ("t0", 10), ("t1", 10)]
     assert counted(collection, "even") == [(False, 25), (True, 25)]

@@ -97,6 +97,7 @@ STATUSES = {  # the code for programs, and what the description of the API says
     415: ("unsupported_media_type", "the body is of a kind that is not understood"),
     422: ("bad_request", "the request cannot be answered; the message says why"),
     429: ("busy", "too much is asked at once; the header Retry-After says when to try again"),
+    431: ("too_large", "the headers are too large"),
     500: ("internal", "something broke on our side"),
     503: ("not_ready", "not ready; the message says why"),
 }

@@ -17,7 +17,7 @@ from app.collections.collections import Collections, open_collections
 from app.http.access import ApiKeyGuard, OriginGuard, is_loopback
 from app.http.dependencies import collection_name
 from app.http.forms import FORMS
-from app.http.middleware import BodyLimit, ErrorBoundary, RequestIdMiddleware, RequestTimeout
+from app.http.middleware import BodyLimit, ErrorBoundary, HeaderCheck, RequestIdMiddleware, RequestTimeout
 from app.http.openapi import TAGS, complete_description, error_responses, operation_name
 from app.http.routes import (
     agents,
@@ -86,6 +86,7 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
         app.add_middleware(OriginGuard, hosts=hosts, origins=settings.origins)
     if settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=settings.origins, **CROSS_ORIGIN)
+    app.add_middleware(HeaderCheck)
     app.add_middleware(ErrorBoundary)
     app.add_middleware(RequestIdMiddleware)
     app.router.routes += api_routes()

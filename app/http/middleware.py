@@ -29,6 +29,7 @@ SECURITY_HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
 }
 CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
+MOST_HEADERS = 32_000  # bytes of names and values
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
 WATCH_AFTER = 0.05  # seconds that a request takes before it is worth a task that sees its client leave
 _log = logging.getLogger("multifold.app")
@@ -153,6 +154,20 @@ class RequestTimeout(HttpMiddleware):
             sentence = f"it was given up after {self.seconds:g} s; try again, or ask for less"
             error = ApiError(503, "timeout", sentence, retry_after=1)
             await error_response(error, scope["state"]["request_id"])(scope, receive, send)
+
+
+class HeaderCheck(HttpMiddleware):
+    """Refuses headers above a size, and two names of the service in one request: proxies read either."""
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers, answer = scope["headers"], self.app
+        if sum(len(name) + len(value) for name, value in headers) > MOST_HEADERS:
+            error = ApiError(431, "too_large", f"the headers have more than {MOST_HEADERS:,} bytes")
+            answer = error_response(error, scope["state"]["request_id"])
+        elif sum(name == b"host" for name, _ in headers) > 1:
+            error = ApiError(400, "bad_request", "the request has two headers 'Host'; which one is meant?")
+            answer = error_response(error, scope["state"]["request_id"])
+        await answer(scope, receive, send)
 
 
 class BodyLimit(HttpMiddleware):

@@ -98,8 +98,8 @@ class QueryEncoder:
             case MeshQueryPart(mesh):
                 key = hashlib.sha256(mesh.data).digest(), mesh.suffix
                 return await self._cached(key, lambda: self._mesh(mesh))
-            case VectorQueryPart(numbers):
-                return self._from_vector(numbers)
+            case VectorQueryPart(numbers, made_of):
+                return self._from_vector(numbers, made_of)
             case _:
                 raise TypeError(part)
 
@@ -146,13 +146,14 @@ class QueryEncoder:
                 own[aspect] = self._from_feature(pool_mean(np.stack(features))).vector
         return own
 
-    def _from_vector(self, numbers: Sequence[float]) -> EncodedPart:
-        """An index vector that was encoded elsewhere."""
+    def _from_vector(self, numbers: Sequence[float], made_of: Side) -> EncodedPart:
+        """An index vector that was encoded before, of a text, a picture or a mesh."""
         dim = self._observer.encoder.dim
         if len(numbers) != dim:
             raise ApiError(422, "bad_vector", f"the vector has {len(numbers)} numbers; here they have {dim}")
         with np.errstate(over="ignore"):  # what overflows is refused by the index
-            return EncodedPart(NO_FEATURE, np.asarray(numbers, np.float32))
+            vector = np.asarray(numbers, np.float32)
+        return EncodedPart(NO_FEATURE, vector, own={made_of: vector})
 
     def _from_feature(self, feature: Feature) -> EncodedPart:
         """A feature that was stored or pooled, with its index vector."""

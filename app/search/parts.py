@@ -56,6 +56,7 @@ class VectorQueryPart(QueryPart):
     """An index vector that was encoded elsewhere."""
 
     numbers: tuple[float, ...]
+    made_of: Side = "text"
 
 
 WeightedParts: TypeAlias = Sequence[tuple[QueryPart, float]]
@@ -77,10 +78,13 @@ def texts_of(parts: WeightedParts) -> list[str]:
 
 
 def weighed_side(parts: WeightedParts) -> Side:
-    """As what a query is weighted: a text if it has one, else as its first part that has a side."""
-    parts_first = sorted(parts, key=lambda pair: not isinstance(pair[0], TextQueryPart))
-    sides = (part.sides[0] if isinstance(part, ItemQueryPart) else part.side for part, _ in parts_first)
-    return next((side for side in sides if side is not None), "image")
+    """As what a query is weighted: as a text if it has one, else as its first part."""
+    first = min(parts, key=lambda pair: not isinstance(pair[0], TextQueryPart))[0]
+    match first:
+        case ItemQueryPart(sides=(side, *_)) | VectorQueryPart(made_of=side):
+            return side
+        case _:
+            return first.side or "text"
 
 
 def read_parts(body: MixedQuery, max_text: int) -> WeightedParts:
@@ -97,7 +101,7 @@ def read_part(body: SubjectBody, target: Target, max_text: int) -> QueryPart:
     if isinstance(body, QueryInput):
         side = body.side
         if body.vector is not None:
-            return VectorQueryPart(tuple(body.vector))
+            return VectorQueryPart(tuple(body.vector), side or "text")
     if body.id is not None:
         return ItemQueryPart(body.id, choose_sides(side, target))
     if body.text is not None:

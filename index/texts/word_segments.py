@@ -21,7 +21,7 @@ from index.texts.kernels import (
 from index.texts.questions import WordQuestion
 from index.texts.segments import LivingItems, TextSegment, places_of_best
 
-MAX_WORDS = 1 << 16  # of one item that count
+MAX_LETTERS = 1 << 17  # of each field of an item, in which words are looked for
 # of name, path, payload and caption: what a word counts, and how much longer texts make it count less
 WEIGHTS, LENGTH = np.array([2.0, 0.5, 1.0, 1.0]), np.array([0.5, 0.3, 0.5, 0.75])
 
@@ -42,10 +42,13 @@ def number_texts(
     for item in items:
         fields = [(NAME, item.name), *([(PATH, item.path)] if item.path else ())]
         fields += [(PAYLOAD, text) for text in item.values] + [(CAPTION, text) for text in item.captions]
+        room = dict.fromkeys((NAME, PATH, PAYLOAD, CAPTION), MAX_LETTERS)
         for field, text in fields:
             head, length = len(texts), 0
             texts.extend((0, 0))
-            for chunk in text.split() if head - starts[-1] < MAX_WORDS else ():
+            chunks = text[: room[field]].split()
+            room[field] -= min(room[field], len(text))
+            for chunk in chunks:
                 words, numbers = number(chunk)
                 texts.extend(numbers)
                 length += words

@@ -64,8 +64,14 @@ class SubjectBody(Body, one_of=("text", "image", "mesh", "id"), example={"id": "
 class QueryInput(SubjectBody, one_of=QUERY_FIELDS, example={"text": "a red chair"}):
     """What can be asked with; exactly one of text, image, mesh, id and vector."""
 
-    side: Side | None = described("which side of that item; else the target's, if it has it", default=None)
-    vector: Sequence[Number] | None = described("an index vector, as /v1/embeddings gives it", default=None)
+    side: Side | None = described(
+        "which side of that item; else the target's, if it has it. Of a vector: what it was made of, or text",
+        default=None,
+    )
+    vector: Sequence[Number] | None = described(
+        "an index vector, as /v1/embeddings gives it. It has no words, and no length of a text for weights",
+        default=None,
+    )
 
 
 class MixPart(QueryInput, one_of=QUERY_FIELDS, example={"text": "a red chair", "weight": -0.5}):

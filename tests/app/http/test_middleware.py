@@ -1,5 +1,7 @@
 """What every request gets: an id, safe headers, a limit of size, and no secrets in an error."""
 
+import socket
+
 import numpy as np
 import pytest
 
@@ -42,6 +44,17 @@ def test_what_nobody_caught_is_a_500_without_secrets(shop: House, monkeypatch: p
     assert response.headers["x-content-type-options"] == "nosniff"
     monkeypatch.undo()
     assert shop.best(text="a red box") == "red-box"
+
+
+def test_two_hosts_and_headers_above_32_kilobytes_are_refused(shop: House) -> None:
+    port = shop.client.base_url.port
+    assert port is not None
+    with socket.create_connection(("127.0.0.1", port)) as raw:
+        raw.sendall(b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nHost: 127.0.0.1\r\n\r\n")
+        assert raw.recv(1 << 16).startswith(b"HTTP/1.1 400 ")
+    assert shop.client.get("/v1/info", headers={"x-much": "x" * 30_000}).status_code == 200
+    for much in ({"x-much": "x" * 32_000}, {f"x-{n}": "x" * 1_000 for n in range(32)}):
+        refused(shop.client.get("/v1/info", headers=much), 431, "too_large", "32,000")
 
 
 def test_a_body_of_20_megabytes_is_too_large(shop: House) -> None:

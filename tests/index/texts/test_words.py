@@ -266,6 +266,13 @@ def test_very_long_and_very_many_texts() -> None:
     assert len(found(index, " ".join(f"w{n}" for n in range(500)) + " lamp")) <= 1
 
 
+def test_a_long_text_costs_no_more_than_its_first_letters() -> None:
+    text = " ".join(["lamp", *(f"w{number}" for number in range(100_000)), "zebra"])
+    index = index_of(item(1, "x", text), item(2, "y", values=f"{text};giraffe"))
+    assert found(index, "lamp") == [1, 2]
+    assert found(index, "zebra") == found(index, "giraffe") == []
+
+
 def test_what_is_saved_comes_back(tmp_path: Path) -> None:
     index = index_of(*(item(n, f"part{n}", f"a red lamp {n % 7}") for n in range(600)))
     index.remove(range(0, 600, 5))

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from multifold.client import Client
+from multifold.types import SIDES
 from tests import tiny
-from tests.app.answers import refused
-from tests.app.house import House, house
+from tests.app.answers import refused, uri
+from tests.app.house import House, house, png
 
 
 def post(shop: House, **asked: Any) -> httpx.Response:  # noqa: ANN401 (any JSON)
@@ -30,6 +31,22 @@ def test_texts_become_vectors_in_their_order(shop: House) -> None:
     got = np.array([one["embedding"] for one in answer["data"]])
     np.testing.assert_allclose(got, expected(shop, "a red box", "blue"), atol=1e-6)
     assert answer["usage"] == {"prompt_tokens": 6, "total_tokens": 6}
+
+
+@pytest.mark.parametrize("target", SIDES)
+def test_a_vector_finds_what_it_was_made_of_finds(shop: House, target: str) -> None:
+    """But for words, which a vector does not have."""
+    picture = uri(png("blue"))
+    for given, side in (({"text": "a red box"}, None), ({"image": picture}, "image")):
+        content, modality = next(iter(given.values())), side or "text"
+        vector = post(shop, input=content, modality=modality).json()["data"][0]["embedding"]
+        made_of = {"side": side} if side else {}
+        options = {"target": target, "lexical": "off", "limit": 50}
+        wanted = shop.search(**given, **options).json()["hits"]
+        found = shop.search(vector=vector, **made_of, **options).json()["hits"]
+        assert [one["id"] for one in found] == [one["id"] for one in wanted]
+        scores = [one["score"] for one in found]
+        assert scores == pytest.approx([one["score"] for one in wanted], abs=1e-4)
 
 
 def test_one_text_may_stand_alone_and_base64_is_the_same(shop: House) -> None:

@@ -1,0 +1,21 @@
+"""The parts of a query: as what each is weighted."""
+
+import pytest
+
+from app.search.parts import ItemQueryPart, QueryPart, TextQueryPart, VectorQueryPart, weighed_side
+from multifold.types import Side
+
+VECTOR = VectorQueryPart((1.0, 0.0))
+
+
+@pytest.mark.parametrize(
+    ("parts", "side"),
+    [
+        ((VECTOR,), "text"),
+        ((VectorQueryPart((1.0,), "image"),), "image"),
+        ((ItemQueryPart("a", ("shape", "text")), VECTOR), "shape"),
+        ((VectorQueryPart((1.0,), "image"), TextQueryPart("red")), "text"),
+    ],
+)
+def test_a_query_is_weighted_as_what_it_was_made_of(parts: tuple[QueryPart, ...], side: Side) -> None:
+    assert weighed_side([(part, 1.0) for part in parts]) == side

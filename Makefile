@@ -139,7 +139,7 @@ demo: .venv/.test
 	$(BIN)/multifold export runs/demo/checkpoint.pt runs/demo/bundle --pool furniture
 	$(BIN)/multifold train points-beside --out runs/demo-points
 	$(BIN)/multifold export runs/demo-points/checkpoint.pt bundles/furniture
-	$(BIN)/multifold equip bundles/furniture --pool furniture
+	$(BIN)/multifold add-captions bundles/furniture --pool furniture
 
 clean:
 	rm -rf .venv .venv-gpu .venv-sbom data/demo runs dist

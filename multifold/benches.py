@@ -1,22 +1,32 @@
-"""Measure this machine: `multifold bench NAME`.
+"""Measure this machine, or what Multifold promises: `multifold bench NAME`.
 
-A benchmark is a module with a docstring, add_arguments(parser) and run(args) -> int, found by entry point.
+    multifold bench service --help
+    multifold bench render
+
+Each benchmark prints what it measures; docs/benchmarks has our own results. They are in a clone of the
+repository only.
 """
 
 import argparse
 import importlib.util
 from importlib.metadata import entry_points
 
-from multifold.cli import run_command
+from multifold.cli import run_command, summary_of
 from multifold.errors import MultifoldError
 
 GROUP = "multifold.benches"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    names = sorted(point.name for point in entry_points(group=GROUP))
-    parser.add_argument("name", metavar="NAME", help=f"one of: {', '.join(names)}")
-    parser.add_argument("words", nargs=argparse.REMAINDER, metavar="…", help="what it takes; -h says")
+    points = sorted(entry_points(group=GROUP))
+    width = max((len(point.name) for point in points), default=0)
+    parser.epilog = "\n".join(
+        ["benchmarks:", *(f"  {point.name:{width}}  {summary_of(point)}" for point in points)]
+    )
+    parser.add_argument("name", metavar="NAME", help="a benchmark, see below")
+    parser.add_argument(
+        "words", nargs=argparse.REMAINDER, metavar="…", help="its options; NAME --help lists them"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,7 @@ import importlib
 import importlib.util
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,22 @@ from types import ModuleType
 from multifold.errors import MultifoldError
 
 GROUP = "multifold.commands"
+HEADINGS = {  # of the commands, as the help shows them
+    "Search your own things": ("serve", "ingest", "pull", "index", "keys", "feedback"),
+    "From other programs": ("mcp", "blender", "render"),
+    "Make an encoder": (
+        *("data", "train", "train-on-feedback", "train-reader"),
+        *("export", "add-captions", "encode"),
+    ),
+    "Look closer": ("eval", "explain", "generalise", "bench"),
+}
+RENAMED = {  # other names of commands
+    "equip": "add-captions",
+    "features": "encode",
+    "improve": "train-on-feedback",
+    "reader": "train-reader",
+    "traverse": "generalise",
+}
 
 
 class MissingPackageError(MultifoldError):
@@ -30,17 +46,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Pillow's, of large pictures, which we refuse or shrink in our own words
     warnings.filterwarnings("ignore", r"Image size \(", RuntimeWarning)
     words = list(sys.argv[1:] if arguments is None else arguments)
-    commands = {point.name: point for point in sorted(entry_points(group=GROUP))}
+    commands = {RENAMED.get(point.name, point.name): point for point in sorted(entry_points(group=GROUP))}
     if not words or words[0] in ("-h", "--help"):
-        width = max(map(len, commands), default=0)
-        lines = [f"  {name:{width}}  {_summary(point)}" for name, point in commands.items()]
-        print("usage: multifold COMMAND [-h] …\n\n" + "\n".join(lines))
+        print(f"usage: multifold COMMAND [-h] …\n{_list_commands(commands)}")
         return 0
     if words[0] == "--version":
         print(f"multifold {version('multifold')}")
         return 0
     try:
-        return run_command(commands, words)
+        return run_command(commands, [RENAMED.get(words[0], words[0]), *words[1:]])
     except MultifoldError as error:
         print(f"multifold: {error}", file=sys.stderr)
         return 2
@@ -68,6 +82,18 @@ def run_command(
     return status
 
 
+def _list_commands(commands: Mapping[str, EntryPoint]) -> str:
+    """What each command does, below the headings; those without one come last."""
+    known = {name for names in HEADINGS.values() for name in names}
+    groups = {**HEADINGS, "Others": [name for name in commands if name not in known]}
+    width = max(map(len, commands), default=0)
+    lines: list[str] = []
+    for heading, names in groups.items():
+        there = [f"  {name:{width}}  {summary_of(commands[name])}" for name in names if name in commands]
+        lines += ["", f"{heading}:", *there] if there else []
+    return "\n".join(lines)
+
+
 def _import(name: str) -> ModuleType:
     """Import a module. Most of its objects stay for good, so they are not looked through for garbage."""
     gc.disable()
@@ -88,7 +114,7 @@ def _load(point: EntryPoint) -> ModuleType:
     return _import(point.module)
 
 
-def _summary(point: EntryPoint) -> str:
+def summary_of(point: EntryPoint) -> str:
     """The first line of a command's docstring, read without importing it."""
     package, *inner = point.module.split(".")
     spec = importlib.util.find_spec(package)

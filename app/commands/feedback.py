@@ -5,7 +5,8 @@
 
 The export is a manifest: each item with its originals, its captions, and the texts and pictures that people
 found it good for; `meta.feedback` has those texts again, what it was bad for, and the items that were bad
-where it was good. `multifold improve` learns from it. A service may go on with the collection meanwhile.
+where it was good. `multifold train-on-feedback` learns from it. A service may go on with the collection
+meanwhile.
 """
 
 import argparse

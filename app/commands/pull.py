@@ -42,4 +42,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--licence", help="of the weights, where the files do not state it")
     add("--rig", default="ring6", help="cameras that draw the views of meshes (default: ring6)")
     add("--hub", metavar="URL", help="address of another hub")
-    add("--most", type=int, default=MOST_BYTES, metavar="BYTES", help="most that is downloaded")
+    about = "most that is downloaded, default: %(default)s"
+    add("--max-bytes", "--most", dest="most", type=int, default=MOST_BYTES, metavar="BYTES", help=about)

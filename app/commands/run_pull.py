@@ -131,7 +131,7 @@ def _pull_reader(args: argparse.Namespace, entry: PublishedReader) -> None:
     print(f"text reader {reader.id}, {reader.dim} numbers a text, in {folder}")
     print(f"  licence: {source.licence or 'unknown (see what the publisher says)'}")
     if args.bundle is None:
-        print(f"part of a bundle: multifold reader --from {folder} --bundle bundles/furniture")
+        print(f"part of a bundle: multifold train-reader --from {folder} --bundle bundles/furniture")
 
 
 def _pull_points(args: argparse.Namespace, entry: PublishedPoints) -> None:

@@ -103,7 +103,7 @@ class _Repository:
                 raise PullError(f"{name} of {self._request.repository} is not {known}")
         total = sum(self.files[name].size or 0 for name in names)
         if total > self._request.most:
-            allowed = f"the {self._request.most:,} that are allowed; say --most"
+            allowed = f"the {self._request.most:,} that are allowed; say --max-bytes"
             raise PullError(f"{self._request.repository} needs {total:,} bytes, more than {allowed}")
 
     def weights_of(self, graph: str, folder: Path) -> Iterator[str]:

@@ -116,7 +116,7 @@ def _check_points(source: Path, space: Space, embeddings: EmbeddingRows) -> None
     if (item := embeddings.lacking("points")) is not None:
         raise ImportFileError(
             f"{source} has views and no points of the item {item!r}, and the encoder "
-            f"{space.bundle.name} knows shapes by these too. Compute both: `multifold features`."
+            f"{space.bundle.name} knows shapes by these too. Compute both: `multifold encode`."
         )
 
 

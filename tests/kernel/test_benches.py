@@ -15,6 +15,14 @@ def test_a_benchmark_is_found_by_its_name(capsys: pytest.CaptureFixture[str]) ->
     assert "usage: multifold bench render" in capsys.readouterr().out
 
 
+def test_the_help_says_what_each_measures(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["bench", "--help"])
+    told = capsys.readouterr().out
+    assert "  race        Race our index against bare FAISS" in told
+    assert "entry point" not in told
+
+
 def test_where_there_are_none_it_says_where_they_are(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

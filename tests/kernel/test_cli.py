@@ -4,6 +4,7 @@ import gc
 import importlib
 import io
 import sys
+import tomllib
 import warnings
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
@@ -96,8 +97,8 @@ def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def test_help_lists_all_without_importing_any(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(words) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "usage: multifold COMMAND [-h] …"
-    assert [line.split(maxsplit=1) for line in lines[2:]] == [
+    assert lines[:3] == ["usage: multifold COMMAND [-h] …", "", "Others:"]
+    assert [line.split(maxsplit=1) for line in lines[3:]] == [
         ["fails", "Fail in the way that is asked for."],
         ["fly", "(needs the package 'absent', which is not in the wheel)"],
         ["greet", "Greet somebody."],
@@ -106,6 +107,28 @@ def test_help_lists_all_without_importing_any(words: list[str], capsys: pytest.C
         ["plan", "Plan something that another module does."],
     ]
     assert not any(name.startswith("greetings.") for name in sys.modules)
+
+
+def test_commands_stand_in_groups_by_the_names_that_they_have_now(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = ("reader", "serve", "generalise", "greet")
+    points = [EntryPoint(name, "greetings.commands.greet", cli.GROUP) for name in names]
+    monkeypatch.setattr(cli, "entry_points", lambda group: points)
+    cli.main([])
+    shown = [line.split(maxsplit=1)[0] for line in capsys.readouterr().out.splitlines()[2:] if line]
+    assert shown == ["Search", "serve", "Make", "train-reader", "Look", "generalise", "Others:", "greet"]
+    for name in ("reader", "train-reader", "traverse", "generalise"):
+        assert cli.main([name, "world"]) == 3
+
+
+def test_every_command_stands_in_one_group() -> None:
+    text = (Path(__file__).parents[2] / "pyproject.toml").read_text()
+    named = set(tomllib.loads(text)["project"]["entry-points"][cli.GROUP])
+    grouped = [name for names in cli.HEADINGS.values() for name in names]
+    assert (len(cli.HEADINGS), sorted(grouped)) == (4, sorted(named))
+    assert set(cli.RENAMED.values()) <= named
+    assert not set(cli.RENAMED) & named
 
 
 def test_a_command_runs_and_may_name_the_module_of_its_work(capsys: pytest.CaptureFixture[str]) -> None:

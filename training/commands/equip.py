@@ -1,6 +1,6 @@
-"""Add a pool of captions for traversals to a bundle.
+"""Add captions to a bundle, among which `multifold generalise` looks for more general ones.
 
-    multifold equip bundles/furniture --pool furniture
+    multifold add-captions bundles/furniture --pool furniture
 
 `multifold export --pool` adds one to a new bundle. The vectors, the vector_id and all other files of the
 bundle stay as they are.

@@ -1,7 +1,7 @@
-"""Features of a manifest's items in bulk, as shards that `multifold index import` reads.
+"""Encode a manifest's items in bulk, into shards that `multifold index import` reads.
 
-    multifold features things.jsonl bundles/things features/
-    multifold features things.jsonl bundles/things features/ --cluster ray://head:10001 --workers 64
+    multifold encode things.jsonl bundles/things features/
+    multifold encode things.jsonl bundles/things features/ --cluster ray://head:10001 --workers 64
 
 A stopped run continues where it was. A broken item is reported and left out.
 --cluster needs Ray (extra `cluster`).

@@ -1,7 +1,7 @@
 """Improve an encoder with the feedback on its hits, or say why it does not improve.
 
-    multifold improve default --bundle bundles/furniture --to bundles/furniture-2
-    multifold improve chairs --to bundles/chairs-2 --service http://127.0.0.1:8000
+    multifold train-on-feedback default --bundle bundles/furniture --to bundles/furniture-2
+    multifold train-on-feedback chairs --to bundles/chairs-2 --service http://127.0.0.1:8000
 
 The feedback on a collection is exported with its captions and views. The encoder is trained on a part of it
 and on its former data. The new bundle is written if its recall is higher on the held-out part, beyond chance,
@@ -27,7 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     about = "an existing export of feedback"
     parser.add_argument("--feedback", "--said", type=Path, metavar="MANIFEST", help=about)
     parser.add_argument("--set", nargs="+", action="extend", default=[], metavar="KEY=VALUE", dest="changes")
-    parser.add_argument("--mix", type=float, default=MIX, help="share of the new weights, of old and new")
+    about = "share of the new weights, of old and new; default: %(default)s"
+    parser.add_argument(
+        "--new-share", "--mix", dest="mix", type=float, default=MIX, metavar="SHARE", help=about
+    )
     parser.add_argument("--service", metavar="URL", help="rebuild the collection there, and move an alias")
     parser.add_argument("--out", type=Path, help="folder of the run (default: runs/improve-COLLECTION)")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")

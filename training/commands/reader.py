@@ -1,8 +1,8 @@
 """Learn a text reader from captions, or make one a part of a bundle; no download, no torch.
 
-    multifold reader --manifest furniture/manifest.jsonl --split train --out readers/furniture
-    multifold reader --manifest furniture/manifest.jsonl --split train --bundle bundles/furniture
-    multifold reader --from readers/potion-base-8M --bundle bundles/furniture
+    multifold train-reader --manifest furniture/manifest.jsonl --split train --out readers/furniture
+    multifold train-reader --manifest furniture/manifest.jsonl --split train --bundle bundles/furniture
+    multifold train-reader --from readers/potion-base-8M --bundle bundles/furniture
 
 A text reader compares texts with texts, which the text tower of an encoder does badly. It learns from items
 with two texts or more: words that different texts of one thing use mean alike. docs/readers.md describes it.

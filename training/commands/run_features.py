@@ -1,4 +1,4 @@
-"""The work of `multifold features`."""
+"""The work of `multifold encode`."""
 
 import argparse
 from functools import partial

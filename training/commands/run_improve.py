@@ -1,4 +1,4 @@
-"""The work of `multifold improve`."""
+"""The work of `multifold train-on-feedback`."""
 
 import argparse
 from pathlib import Path
@@ -16,7 +16,9 @@ def run(args: argparse.Namespace) -> int:
     if (args.to / DESCRIPTION_FILE).exists():
         raise MultifoldError(f"{args.to} already holds a bundle: name a new folder")
     if not 0 < args.mix <= 1:
-        raise MultifoldError(f"--mix is a share of the new weights above 0, up to 1, and not {args.mix:g}")
+        raise MultifoldError(
+            f"--new-share is a share of the new weights above 0, up to 1, and not {args.mix:g}"
+        )
     out = args.out or Path("runs") / f"improve-{args.collection}"
     out.mkdir(parents=True, exist_ok=True)
     bundle = improve_bundle(args, out)
@@ -26,5 +28,5 @@ def run(args: argparse.Namespace) -> int:
     print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {args.to}")
     if args.service:
         return 0 if rebuild_collection(args, bundle) else REFUSED
-    print(f"next: multifold improve … --service URL, or serve it by `make serve BUNDLE={args.to}`")
+    print(f"next: multifold train-on-feedback … --service URL, or serve it by `make serve BUNDLE={args.to}`")
     return 0

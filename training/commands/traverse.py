@@ -1,8 +1,8 @@
-"""Traverse from a picture, a text or a mesh to the root of a bundle, and list the captions on the way.
+"""List more and more general captions of a picture, a text or a mesh: those on the way to a bundle's root.
 
-    multifold traverse bundles/furniture --text "a red chair with four black legs"
-    multifold traverse bundles/furniture --image photo.jpg --html strip.html
-    multifold traverse bundles/mine --manifest furniture/manifest.jsonl --split test --widths 0.1 0.3 0.8
+    multifold generalise bundles/furniture --text "a red chair with four black legs"
+    multifold generalise bundles/furniture --image photo.jpg --html strip.html
+    multifold generalise bundles/mine --manifest furniture/manifest.jsonl --split test --widths 0.1 0.3 0.8
 
 Captions are the bundle's own pool, or --captions: a file of lines, 'furniture' or 'everyday'. Widths (K) of
 the cones are for Euclidean and Lorentz geometries: only captions whose cone contains the step count. For a
@@ -25,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--mesh", type=Path)
     what.add_argument("--manifest", type=Path)
     parser.add_argument("--split", help="of the manifest")
-    parser.add_argument("--most", type=int, default=300, help="items of the manifest")
+    about = "only the first so many of the manifest, default: %(default)s"
+    parser.add_argument("--items", "--most", type=int, default=300, help=about)
     parser.add_argument("--captions", help="a file of lines, or 'furniture', 'everyday'")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--widths", type=float, nargs="+", default=[], metavar="K", help="of the cones")

@@ -70,7 +70,7 @@ def hierarchy(encoder: Encoder, items: Features, true: Sequence[str], tree: Clas
 
 
 def run(args: argparse.Namespace) -> int:
-    """What `multifold traverse` does for one thing or for a manifest."""
+    """What `multifold generalise` does for one thing or for a manifest."""
     encoder = open_encoder(args.bundle)
     texts = encoder.bundle.pool() if args.captions is None else caption_pools.load_pool(args.captions)
     if not texts:
@@ -110,7 +110,9 @@ def _traverse_one(args: argparse.Namespace, encoder: Encoder, pool: CaptionPool,
 def _traverse_manifest(
     args: argparse.Namespace, encoder: Encoder, pool: CaptionPool, widths: Widths
 ) -> Outcome:
-    entries = [one for one in manifest.read(args.manifest, args.split) if one.mesh or one.images][: args.most]
+    entries = [one for one in manifest.read(args.manifest, args.split) if one.mesh or one.images][
+        : args.items
+    ]
     if not entries:
         raise MultifoldError(f"{args.manifest} has no item with something to see in that split")
     views = _load_views(args, encoder, entries)

@@ -226,7 +226,7 @@ def test_points_that_the_encoder_needs_are_missed(
     assert (shell(*asked, "--bundle", pointed) == 0) == (kinds is not None)
     if kinds is None:
         assert "has views and no points of the item 'thing'" in shell.err
-        assert "multifold features" in shell.err
+        assert "multifold encode" in shell.err
     else:
         (item,) = items_of(shell, encoder, "thing")
         assert {one.kind for one in item.observations} == kinds

@@ -38,7 +38,6 @@ LATE_IMPORTS: set[str] = {
 }
 CIRCLES: set[str] = set()
 PACKED_ARGUMENTS: set[str] = {
-    "index.engines.faiss_index → NearestCells",
     "index.fit.fit → _recall",
 }
 

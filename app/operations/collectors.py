@@ -64,6 +64,11 @@ def read_searches(services: Iterable[CollectionService]) -> Iterable[Metric]:
         "multifold_index_served_recall", "Recall of late searches, of those repeated exactly.", INDEX
     )
     repeated = _gauge("multifold_index_served_answers", "Late searches that were repeated exactly.", INDEX)
+    unlike = _counter(
+        "multifold_index_unlike_queries_total",
+        "Searches of a part by queries unlike all that was measured, which were compared with every row.",
+        INDEX,
+    )
     reads = _counter(
         "multifold_index_reads_total", "Queries, or blocks of rows, that read from files.", INDEX
     )
@@ -73,11 +78,13 @@ def read_searches(services: Iterable[CollectionService]) -> Iterable[Metric]:
         for (side, kind), served in service.collection.engines.served().items():
             recall.add_metric([service.name, side, kind], served.mean)
             repeated.add_metric([service.name, side, kind], served.answers)
+        for (side, kind), count in service.collection.engines.unlike().items():
+            unlike.add_metric([service.name, side, kind], count)
         for (side, kind), read in service.collection.engines.read_counts().items():
             reads.add_metric([service.name, side, kind], read.reads)
             rows.add_metric([service.name, side, kind], read.rows)
             disk.add_metric([service.name, side, kind], read.bytes)
-    return recall, repeated, reads, rows, disk
+    return recall, repeated, unlike, reads, rows, disk
 
 
 def read_probes(probes: dict[str, ProbeResult]) -> Iterable[Metric]:

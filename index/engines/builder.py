@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float32
 
-from index.contracts import FLAT, EngineKey, Ids, IndexEngine, IndexPlan, Space
+from index.contracts import FLAT, EngineKey, IndexEngine, IndexPlan, Space
 from index.engines import faiss_library, index_build
+from index.engines.cell_tuning import CellTuner
 from index.engines.exact_engine import RowView
 from index.engines.faiss_index import FLOAT_BYTES, ID_BYTES, BuildStopped, FaissIndex, IndexStart
 from index.engines.faiss_library import faiss, reduction_for
@@ -30,7 +31,8 @@ SUM_BYTES = 5  # of a row in a file, and whether it was compared
 FEWEST = 10  # rows for each row of a measured answer
 FIRST_INDEX_TYPES = ("RaBitQfs", "SQ8")  # nothing to learn but a mean: thousands of rows in a moment
 FIRST_INDEX_PROBES = 64
-UNLIKE_SHARE = 2  # as many probes of each kind that is unlike the rows
+NOTHING: Mapping[str, Vectors] = {}
+UNLIKE_SHARE = 4  # of so many usual probes one of each other kind
 
 
 def held_bytes(rows: RowView) -> float:
@@ -68,7 +70,7 @@ class SegmentBuilder:
         if start and (ann := self._extended(start, truths)):
             built.append(ann)
         for name in types[:-1]:
-            if built and (codes or not built[-1].strained):
+            if built and (codes or start or not built[-1].strained):
                 break
             most = min(map(FaissIndex.seconds, built), default=np.inf)
             ann = self._tried(name, truths, most, on_gpu=on_gpu)
@@ -111,35 +113,25 @@ class SegmentBuilder:
         """A sealed part that looks far enough for queries unlike its rows, and for these that came."""
         assert part.ann is not None
         came = {} if queries is None else {"queries that came": queries}
-        kinds = came | self._unlike(part.rows, MOST_PROBES)
-        limits = [one.limit for one in part.ann.settings]
-        known = probe_truths(self.metric, part.rows, kinds, limits, {})
-        settings = []
-        for one, truths in zip(part.ann.settings, known, strict=True):
-            plain = replace(one, doubt=None, cosine=None)
-            settings.append(secure_setting(part.ann, plain, truths, self.plan.recall))
-        report = replace(part.seal, settings=tuple(settings))
-        return replace(part, ann=replace(part.ann, settings=tuple(settings)), report=report)
+        ann = self._tuned(part.ann, self._truths(part.rows, MOST_PROBES, came))
+        return replace(part, ann=ann, report=replace(part.seal, settings=ann.settings))
 
-    def _unlike(self, rows: RowView, count: int) -> dict[str, Vectors]:
-        kinds = unlike_queries(rows, count // UNLIKE_SHARE).items()
-        return {kind: apply_signs(queries, self.signs) for kind, queries in kinds}
-
-    def _truths(self, rows: RowView, count: int = MOST_PROBES) -> list[tuple[ProbeTruth, ...]]:
-        """For each size of an answer the probes to tune with, and those that are unlike the rows."""
+    def _truths(
+        self, rows: RowView, count: int = MOST_PROBES, more: Mapping[str, Vectors] = NOTHING
+    ) -> list[tuple[ProbeTruth, ...]]:
+        """For each size of an answer probes of each kind, the usual ones first: real queries or rows."""
         limits = [limit for limit in LIMITS if limit * FEWEST <= len(rows)] or LIMITS[:1]
-        queries, owners = self.ask(count), dict[str, Ids]()
-        if queries is not None:
-            kinds = {"queries": queries}
-        else:
-            some = np.sort(np.random.default_rng(0).permutation(len(rows))[:count])
-            kinds, owners = {"rows": apply_signs(rows.take(some), self.signs)}, {"rows": rows.ids[some]}
-        return probe_truths(self.metric, rows, kinds | self._unlike(rows, count), limits, owners)
+        queries, few = self.ask(count), count // UNLIKE_SHARE
+        kinds = {} if queries is None else {"queries": queries}
+        some = rows.sample_places(few if kinds else count)
+        kinds |= {"rows": apply_signs(rows.take(some), self.signs)}
+        kinds |= {kind: apply_signs(one, self.signs) for kind, one in unlike_queries(rows, few).items()}
+        return probe_truths(self.metric, rows, kinds | dict(more), limits, {"rows": rows.ids[some]})
 
     def _extended(self, start: IndexStart, truths: list[tuple[ProbeTruth, ...]]) -> FaissIndex | None:
         """An index in known cells, with settings for every limit; None where the target is not reached."""
         known = index_build.extend_index(start, truths[0][0].rows, self.stopped)
-        ann = known and self._tuned(known, truths, known=True)
+        ann = known and self._tuned(known, truths)
         return ann if ann and ann.recall >= self.plan.recall else None
 
     def _tried(
@@ -152,23 +144,20 @@ class SegmentBuilder:
         return self._tuned(ann, truths, most)
 
     def _tuned(
-        self,
-        ann: FaissIndex,
-        truths: list[tuple[ProbeTruth, ...]],
-        most: float = np.inf,
-        *,
-        known: bool = False,
+        self, ann: FaissIndex, truths: list[tuple[ProbeTruth, ...]], most: float = np.inf
     ) -> FaissIndex:
-        """The index with settings for every limit, near those that it has where they are `known`."""
+        """The index with settings for every limit."""
         faiss.omp_set_num_threads(1)
         settings = []
-        for truth, *unlike in truths:
+        for each in truths:
             if self.stopped():
                 raise BuildStopped
-            near = ann.setting(truth.limit) if known else None
-            setting = tune_setting(ann, truth, self.plan.recall, most, near)
-            if setting.recall >= self.plan.recall:
-                setting = secure_setting(ann, setting, [truth, *unlike], self.plan.recall)
+            if ann.cells is not None:
+                setting = CellTuner(ann, each, self.plan.recall).tune()
+            else:
+                setting = tune_setting(ann, each[0], self.plan.recall, most)
+                if setting.recall >= self.plan.recall:
+                    setting = secure_setting(ann, setting, each, self.plan.recall)
             settings.append(setting)
         faiss.omp_set_num_threads(self.threads)
         return replace(ann, settings=tuple(settings))

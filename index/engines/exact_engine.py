@@ -105,9 +105,13 @@ class RowView:
 
     def sample(self, count: int) -> Vectors:
         """Up to so many of the living vectors, spread evenly."""
+        return self.take(self.sample_places(count))
+
+    def sample_places(self, count: int) -> Ids:
+        """Where they are."""
         places = np.arange(len(self.ids)) if self.alive is None else np.flatnonzero(self.alive)
         taken = min(count, len(places))
-        return self.take(places[np.arange(taken) * len(places) // max(1, taken)])
+        return places[np.arange(taken) * len(places) // max(1, taken)]
 
     @property
     def living_ids(self) -> Ids:

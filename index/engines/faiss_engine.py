@@ -185,8 +185,8 @@ class FaissEngine:
             self._start_fresh([])
             self._fresh.add(ids, vectors)
             self._show(sealed)
-            older = [part for part in sealed if part.ann and not part.ann.settings[0].hardest]
-            self._retune(older, None)  # sealed when only ordinary queries were measured
+            older = [part for part in sealed if part.ann and part.ann.settings[0].far is None]
+            self._retune(older, None)  # sealed by an earlier version
             self._seal_if_due()
 
     def settle(self) -> None:
@@ -271,7 +271,7 @@ class FaissEngine:
         answers = [
             _exact(part.rows).nearest_rows(self._metric, part.rows, queries, limit, allowed)
             if part.ann is None or exact
-            else part.search(self._metric, queries, limit, allowed)
+            else part.search(self._metric, queries, limit, allowed, count_unlike=self.served.count_unlike)
             for part in parts
         ]
         if len(answers) == 1:

@@ -8,19 +8,20 @@ indexes can share. Segments do all that.
 import math
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Int64, UInt8
+from jaxtyping import Float32, Int32, Int64, UInt8
 
 from index.contracts import IndexPlan, IndexPlanError
 from index.engines import faiss_library
 from index.engines.exact_engine import RowView
 from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, faiss
+from multifold.compiling import compile_function, types
 from multifold.types import Vectors
 
 # Of the numbers in a type, by what stands before: cells, neighbours, bits of a code, a multi-index.
@@ -32,13 +33,25 @@ RADIUS_ROWS = 2048  # rows that the radius of a cell is measured with
 
 
 @dataclass(frozen=True, eq=False)
-class NearestCells:
-    """The cells nearest to each query, nearest first."""
+class CellDistances:
+    """How far each query is from the centre of each cell, as squares."""
 
     queries: ReducedVectors
     factors: Float32[np.ndarray, " q"] | None
-    distances: Float32[np.ndarray, "q e"]
-    cells: Int64[np.ndarray, "q e"]
+    squares: Float32[np.ndarray, "q n"]
+    _nearest: dict[int, Int64[np.ndarray, "q e"]] = field(default_factory=dict)
+
+    def nearest(self, effort: int) -> Int64[np.ndarray, "q e"]:
+        """So many of the nearest cells, the farthest of them last."""
+        effort = min(effort, self.squares.shape[1])
+        if effort not in self._nearest:
+            self._nearest[effort] = self.squares.argpartition(effort - 1, axis=1)[:, :effort]
+        return self._nearest[effort]
+
+    def edge(self, effort: int) -> Float32[np.ndarray, " q"]:
+        """How far that one is."""
+        last = self.nearest(effort)[:, -1]
+        return np.asarray(self.squares[np.arange(len(last)), last])
 
 
 Selection: TypeAlias = UInt8[np.ndarray, " _"]  # a bit for each row, that of the first lowest
@@ -46,8 +59,7 @@ Selection: TypeAlias = UInt8[np.ndarray, " _"]  # a bit for each row, that of th
 
 class _Last(threading.local):
     queries: Vectors | None = None
-    most = 0  # cells that were needed for these queries
-    nearest: NearestCells | None = None
+    distances: CellDistances | None = None
 
 
 class SharedCells:
@@ -57,6 +69,8 @@ class SharedCells:
         self._reduction = reduction
         self._empty = _without_rows(index)
         self.count = int(index.nlist)
+        self._centres = _centroids(self._empty.quantizer)
+        self._squares = np.einsum("nd,nd->n", self._centres, self._centres)
         self._last = _Last()
 
     def index(self) -> Index:
@@ -68,21 +82,27 @@ class SharedCells:
         sample = self._reduction.gallery(rows.sample(RADIUS_ROWS))
         return float(self._empty.quantizer.search(sample, 1)[0].mean()) if len(sample) else 0.0
 
-    def nearest(self, queries: Vectors, effort: int) -> NearestCells:
-        """So many cells of each query. The same array is the same queries; who asks first asks for all."""
-        effort = max(1, min(effort, self.count))
+    def distances(self, queries: Vectors) -> CellDistances:
+        """From each query to every cell. The same array is the same queries, and is compared once."""
         last = self._last
-        nearest = last.nearest if last.queries is queries else None
-        if nearest is None or nearest.cells.shape[1] < effort:
+        if last.queries is not queries or last.distances is None:
             factors = self._reduction.factors(queries)
             reduced = np.ascontiguousarray(self._reduction.scaled(queries, factors), np.float32)
-            answer = self._empty.quantizer.search(reduced, max(effort, last.most))
-            nearest = last.nearest = NearestCells(reduced, factors, *answer)
-        last.most = max(effort, last.most) if last.queries is queries else effort
-        last.queries = queries
-        if effort == nearest.cells.shape[1]:
-            return nearest
-        return replace(nearest, distances=nearest.distances[:, :effort], cells=nearest.cells[:, :effort])
+            doubled, single = -2 * reduced, len(reduced) == 1  # a product of matrices copies all centres
+            squares = (self._centres @ doubled[0])[None] if single else doubled @ self._centres.T
+            squares += self._squares
+            squares += np.einsum("qd,qd->q", reduced, reduced)[:, None]
+            last.queries, last.distances = queries, CellDistances(reduced, factors, squares)
+        return last.distances
+
+
+def _centroids(quantizer: Index) -> Float32[np.ndarray, "n w"]:
+    """The centres of all cells, in place where they are plain."""
+    plain = faiss.downcast_index(quantizer)
+    if not isinstance(plain, faiss.IndexFlat):
+        return np.asarray(quantizer.reconstruct_n(0, quantizer.ntotal))
+    values: Float32[np.ndarray, " _"] = faiss.rev_swig_ptr(plain.get_xb(), plain.ntotal * plain.d)
+    return values.reshape(plain.ntotal, plain.d)
 
 
 def align_centroids(index: Index) -> Index:
@@ -103,21 +123,60 @@ def align_centroids(index: Index) -> Index:
 
 def shared_cells_of(reduction: L2Reduction, index: Index) -> SharedCells | None:
     """The cells of an index whose type lets others share them."""
-    shares = isinstance(index, faiss.IndexIVFScalarQuantizer | faiss.IndexIVFFlat)
-    return SharedCells(reduction, index) if shares else None
+    plain = isinstance(index, faiss.IndexIVFScalarQuantizer | faiss.IndexIVFFlat)
+    return SharedCells(reduction, index) if plain and index.nlist <= MOST_COMPARED else None
 
 
 def search_cells(
-    index: Index, nearest: NearestCells, effort: int, count: int, parameters: Index
+    index: Index, queries: ReducedVectors, cells: Int64[np.ndarray, "q e"], count: int, parameters: Index
 ) -> Int64[np.ndarray, "q c"]:
-    """Positions of the best rows in the nearest of these cells, padded with -1."""
-    size = len(nearest.queries)
-    cells, centres = (np.ascontiguousarray(each[:, :effort]) for each in (nearest.cells, nearest.distances))
+    """Positions of the best rows in these cells (-1: none), padded with -1."""
+    size = len(queries)
+    cells, unused = np.ascontiguousarray(cells), np.zeros(cells.shape, np.float32)  # by codes of residuals
     distances, positions = np.empty((size, count), np.float32), np.empty((size, count), np.int64)
-    arrays = (nearest.queries, cells, centres, distances, positions)
-    queries, *rest = map(faiss.swig_ptr, arrays)
-    index.search_preassigned_c(size, queries, count, *rest, False, parameters)
+    asked, *rest = map(faiss.swig_ptr, (queries, cells, unused, distances, positions))
+    index.search_preassigned_c(size, asked, count, *rest, False, parameters)
     return positions
+
+
+_FLOATS = types.Array(types.float32, 2, "C", readonly=True)
+_EACH = types.Array(types.float32, 1, "A", readonly=True)
+
+
+@compile_function(types.float32[::1](_EACH, types.float64, types.float64))
+def cell_bounds(last: Float32[np.ndarray, " q"], reach: float, radius: float) -> Float32[np.ndarray, " q"]:
+    """How far a cell may be to have a row nearer than the last one found; as squares, like all distances.
+
+    Its rows are a radius away from its centre, and lie towards the query by `reach` times that.
+    """
+    towards = np.sqrt(radius) * reach
+    bounds = np.zeros(len(last), np.float32)
+    for row in range(len(last)):
+        inner = last[row] + (towards * towards - radius)
+        if inner >= 0:
+            bounds[row] = (towards + np.sqrt(inner)) ** 2
+    return bounds
+
+
+@compile_function(types.int64[:, ::1](_FLOATS, _EACH, _EACH))
+def _cells_between(
+    squares: Float32[np.ndarray, "q n"], edges: Float32[np.ndarray, " q"], bounds: Float32[np.ndarray, " q"]
+) -> Int64[np.ndarray, "q e"]:
+    """For each query the cells that are beyond the edge and within the bound, padded with -1."""
+    most = 0
+    for row in range(len(squares)):
+        count = 0
+        for cell in range(squares.shape[1]):
+            count += edges[row] < squares[row, cell] <= bounds[row]
+        most = max(most, count)
+    cells = np.full((len(squares), most), -1, np.int64)
+    for row in range(len(squares) if most else 0):
+        place = 0
+        for cell in range(squares.shape[1]):
+            if edges[row] < squares[row, cell] <= bounds[row]:
+                cells[row, place] = cell
+                place += 1
+    return cells
 
 
 def _without_rows(index: Index) -> Index:
@@ -140,14 +199,13 @@ def _cloned(index: Index) -> Index:
     return copy
 
 
+MOST_COMPARED = 1 << 15  # cells whose centres are all compared with each query
 CHECKED = 65_536  # rows for which the types of a plan are checked
 LEAST_EF, MOST_EF, CAGRA_STEP = 16, 2048, 32
-CACHED_PARAMETERS = 64  # ways of asking that need not be made again
-COSINE_STEPS = 1.2 ** np.arange(15)  # chance brings about the first, in so many dimensions
+CACHED_PARAMETERS = 1024  # ways of asking that need not be made again
 ID_BYTES, FLOAT_BYTES = 8, 4
 HEAVY, BY_CELLS = 1 << 22, 1  # numbers that one query scores; how FAISS calls threads that share its cells
-SMALL = 1e-10  # instead of a division by 0
-ONE_SIDED = 2  # times the cosine that is enough where neighbours lie on all sides
+ONE_SIDED = 2  # times the reach that is enough where neighbours lie on all sides
 EASY_SHARE = 1 / 8  # of the effort that a type can make
 
 
@@ -165,9 +223,14 @@ class SearchSetting:
     recall: float
     seconds: float  # CPU time of one query
     enough: int = 0  # good candidates to answer from; 0: as many as the limit
-    doubt: float | None = None  # an answer that is no surer than this is looked for further
-    cosine: float | None = None  # in cells whose rows need no larger one to be nearer; None: in all rows
-    further: int = 1  # times as many candidates are scored there
+    reach: float | None = None  # of rows of other cells, by which they may be nearer than the last one found
+    near: float = 0.0  # the squared distance of that one, up to which a query is an ordinary one; others have
+    far_reach: float | None = None  # a reach of their own, and
+    further: int = 1  # so many times as many candidates;
+    far: float | None = (
+        None  # beyond this distance they are unlike all that was measured: every row is scored
+    )
+    visited: float = 0.0  # cells, on average
     hardest: str = ""  # the kind of probes that found least, whose recall this is
 
     @property
@@ -198,6 +261,12 @@ class SearchSetting:
         return replace(self, limit=limit, effort=effort, candidates=candidates, seconds=self.seconds * times)
 
 
+def settings_from_json(raw: Sequence[Mapping[str, Any]]) -> tuple[SearchSetting, ...]:
+    """Settings as `asdict` gave them, without what only earlier versions knew."""
+    known = [field.name for field in fields(SearchSetting)]
+    return tuple(SearchSetting(**{name: one[name] for name in known if name in one}) for one in raw)
+
+
 @dataclass(frozen=True, eq=False)
 class FaissIndex:
     """An index of one type with the settings that reach the target."""
@@ -219,79 +288,85 @@ class FaissIndex:
         """Whether one query scores so many codes that it pays for threads to share them."""
         if self.cells is None or not self.settings:
             return False
-        effort, numbers = self.settings[0].effort, self.index.ntotal * self.reduction.dim
-        return bool(effort * numbers >= HEAVY * self.cells.count)
+        visited, numbers = self.settings[0].visited, self.index.ntotal * self.reduction.dim
+        return bool(visited * numbers >= HEAVY * self.cells.count)
 
     def setting(self, limit: int) -> SearchSetting:
         """How hard to look for `limit` rows."""
         enough = (setting for setting in self.settings if setting.limit >= limit)
         return next(enough, self.settings[-1]).scaled(limit)
 
-    def setting_among(self, limit: int, share: float, *, selected: bool) -> SearchSetting:
+    def setting_among(self, limit: int, share: float, *, filtered: bool, selected: bool) -> SearchSetting:
         """The same where only this share of the rows counts.
 
         If such rows are selected, all candidates are, and they lie as far as so many more of all rows do. As
-        they may lie to one side of the query, each answer that larger cosines would change is not sure.
+        those that a filter allows may lie to one side of the query, a longer reach is expected of them.
         """
         own = self.setting(limit)
+        if share == 1:
+            return own
         among = own.within(share)
-        if not selected:
+        if self.cells is None:
             return among
-        if own.doubt is None or own.cosine is None:
-            return replace(own, effort=among.effort)
-        effort, cosine = self.setting(math.ceil(limit / share)).effort, min(1.0, ONE_SIDED * own.cosine)
-        return replace(own, effort=min(effort, among.effort), doubt=max(own.doubt, cosine), cosine=cosine)
+        if not filtered:
+            return replace(own, effort=math.ceil(own.effort / share))
+        if not selected:
+            return replace(among, far=None)
+        effort = min(among.effort, self.setting(math.ceil(limit / share)).effort)
+        reach = ONE_SIDED * max(own.reach or 0.0, own.far_reach or 0.0)
+        return replace(own, effort=effort, far=None, reach=reach, far_reach=reach)
 
     def candidates(
         self, queries: Vectors, count: int, effort: int, selected: Selection | None = None
     ) -> Int64[np.ndarray, "q c"]:
-        """Positions of probable neighbours, nearest first, padded with -1; in cells perhaps of some rows."""
-        parameters = self._asking(effort, count)
+        """Positions of probable neighbours, padded with -1; in the nearest cells perhaps of some rows."""
         if self.cells is not None:
-            nearest = self.cells.nearest(queries, effort + 1)  # one more, to know how sure the answer is
-            if selected is not None:
-                selector = faiss.IDSelectorBitmap(selected)
-                parameters = faiss.SearchParametersIVF(nprobe=parameters.nprobe, sel=selector)
-            return search_cells(self.index, nearest, effort, count, parameters)
+            return self.candidates_in(queries, self.cells.distances(queries).nearest(effort), count, selected)
         reduced = self.reduction.queries(queries)
         with self.turn if faiss_library.is_on_gpu(self.index) else nullcontext():
-            _, positions = self.index.search(reduced, count, params=parameters)
+            _, positions = self.index.search(reduced, count, params=self._asking(effort, count))
         return np.asarray(positions, np.int64)
 
-    def sureness(self, queries: Vectors, last: Float32[np.ndarray, " q"], effort: int) -> list[float]:
-        """How sure answers are whose last rows score so much.
-
-        It is the cosine that a row of the next cell needs to be nearer than the last row; without cells, the
-        nearness of that row. Plain floats are faster than arrays for the few queries of a search.
-        """
-        if self.cells is None:
-            return [-one for one in self.reduction.distances(self.reduction.factors(queries), last).tolist()]
-        if effort >= self.cells.count:
-            return [math.inf] * len(queries)
-        nearest, radius = self.cells.nearest(queries, effort + 1), self.radius
-        centres = nearest.distances[:, effort].tolist()
-        rows = self.reduction.distances(nearest.factors, last).tolist()
-        return [
-            (centre + radius - row) / (2 * math.sqrt(abs(centre) * radius) + SMALL)
-            for centre, row in zip(centres, rows, strict=True)
-        ]
-
-    def efforts_within(
-        self, queries: Vectors, last: Float32[np.ndarray, " q"], cosine: float | None
-    ) -> Int64[np.ndarray, " q"] | None:
-        """Up to the last cell whose rows need no larger cosine to be nearer; None: that says nothing here."""
-        if self.cells is None or cosine is None:
+    def cells_within_reach(
+        self, queries: Vectors, last: Float32[np.ndarray, " q"], how: SearchSetting
+    ) -> Int64[np.ndarray, "q e"] | None:
+        """The other cells that may well hold a row nearer than `last`, padded with -1; None: none does."""
+        if self.cells is None or how.reach is None:
             return None
-        nearest = self.cells.nearest(queries, self.cells.count)
-        centres, rows = nearest.distances, self.reduction.distances(nearest.factors, last)[:, None]
-        needed = (centres + self.radius - rows) / (2 * np.sqrt(np.abs(centres) * self.radius) + SMALL)
-        near = needed <= cosine
-        near[:, 0] = True
-        return np.asarray(self.cells.count - near[:, ::-1].argmax(axis=1), np.int64)
+        distances = self.cells.distances(queries)
+        edges, bounds = distances.edge(how.effort), cell_bounds(last, how.reach, self.radius)
+        if how.far_reach is not None and (far := last > how.near).any():
+            bounds = np.where(far, cell_bounds(last, how.far_reach, self.radius), bounds)
+            if how.further > 1:  # the first cells are searched again, for more candidates
+                edges[far] = -1
+        cells = _cells_between(distances.squares, edges, bounds)
+        return cells if cells.shape[1] else None
 
-    def cosines(self) -> list[float]:
-        """How far to look for what answers that are not sure may have missed, rising."""
-        return [] if self.cells is None else (self.reduction.dim**-0.5 * COSINE_STEPS).clip(max=1).tolist()
+    def candidates_in(
+        self, queries: Vectors, cells: Int64[np.ndarray, "q e"], count: int, selected: Selection | None = None
+    ) -> Int64[np.ndarray, "q c"]:
+        """Positions of probable neighbours in these cells (-1: none), perhaps of some rows; padded, too."""
+        assert self.cells is not None
+        parameters = self._asking(cells.shape[1], count)
+        if selected is not None:
+            selector = faiss.IDSelectorBitmap(selected)
+            parameters = faiss.SearchParametersIVF(nprobe=cells.shape[1], sel=selector)
+        return search_cells(self.index, self.cells.distances(queries).queries, cells, count, parameters)
+
+    def distances(self, queries: Vectors, scores: Float32[np.ndarray, " q"]) -> Float32[np.ndarray, " q"]:
+        """The squared distances, as the index has them, of rows that score so much."""
+        known = None if self.cells is None else self.cells.distances(queries).factors
+        factors = self.reduction.factors(queries) if self.cells is None else known
+        return self.reduction.distances(factors, scores)
+
+    def cells_of_rows(self) -> Int32[np.ndarray, " g"]:
+        """The cell that each row is in."""
+        assert self.cells is not None
+        found, lists = np.empty(self.index.ntotal, np.int32), self.index.invlists
+        for cell in range(self.cells.count):
+            if size := lists.list_size(cell):
+                found[faiss.rev_swig_ptr(lists.get_ids(cell), size)] = cell
+        return found
 
     @cached_property
     def _asking(self) -> Callable[[int, int], Index]:
@@ -309,7 +384,8 @@ class FaissIndex:
     @property
     def strained(self) -> bool:
         """Whether it has to look so hard that another type may be faster."""
-        return self.settings[0].effort > EASY_SHARE * self.efforts()[1]
+        first = self.settings[0]
+        return max(first.visited, first.effort) > EASY_SHARE * self.efforts()[1]
 
     @property
     def recall(self) -> float:

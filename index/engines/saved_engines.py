@@ -33,7 +33,7 @@ from index.contracts import (
 )
 from index.engines import faiss_library, segments
 from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows
-from index.engines.faiss_index import FaissIndex, SearchSetting, align_centroids, shared_cells_of
+from index.engines.faiss_index import FaissIndex, align_centroids, settings_from_json, shared_cells_of
 from index.engines.faiss_library import Index, L2Reduction
 from index.engines.row_file import (
     BYTES,
@@ -271,7 +271,7 @@ def _read_index(raw: dict[str, Any], data: np.ndarray, rows: RowView, device: De
         index = faiss_library.to_gpu(index)
     else:
         cells = shared_cells_of(reduction, align_centroids(index))
-    settings = tuple(SearchSetting(**one) for one in raw["settings"])
+    settings = settings_from_json(raw["settings"])
     radius = raw.get("radius")  # which earlier versions did not write
     if radius is None:
         radius = 0.0 if cells is None else cells.radius(rows)

@@ -5,18 +5,25 @@ dropping leaves too few, the search reaches further, or scores each row where th
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int32, Int64
+from jaxtyping import Bool, Float32, Int64
 
 from index.contracts import NO_ROW, Ids, RowRankings
 from index.engines import file_search, scoring
 from index.engines.exact_engine import RowView
-from index.engines.faiss_index import FaissIndex, IndexStart, SearchSetting, Selection
+from index.engines.faiss_index import (
+    FaissIndex,
+    IndexStart,
+    SearchSetting,
+    Selection,
+    settings_from_json,
+)
+from multifold.compiling import compile_annotated
 from multifold.types import Metric, Vectors
 
 UNBUILT = 0.0  # the target of rows that wait for their index
@@ -78,14 +85,14 @@ class SegmentReport:
 
 def report_from_json(raw: dict[str, Any]) -> SegmentReport:
     """The report that `as_json` wrote."""
-    settings = tuple(SearchSetting(**setting) for setting in raw["settings"])
+    settings = settings_from_json(raw["settings"])
     missed = tuple(RejectedType(**trial) for trial in raw["missed"])
     return SegmentReport(**{**raw, "settings": settings, "missed": missed})
 
 
 SCAN = 16  # a candidate costs as much as scoring so many rows
+NO_CELL = -1
 READ = 8  # and so many where vectors have to be read from a file
-SCAN_SHARE = 4  # where one cell in so many is searched, all rows are scored instead
 SELECTED = 1 / 4  # of the rows: where no more are allowed, the codes of these alone are scored,
 CODE, PASSED = 3, 1 / 32  # each in the time of so many rows, and another is passed over in that of so many
 BEGIN = 1 << 20  # numbers that are scored in the time that a search of selected codes takes at least
@@ -114,59 +121,72 @@ class Segment:
         limit: int,
         allowed: Ids | None = None,
         how: SearchSetting | None = None,
+        count_unlike: Callable[[int], object] = int,
     ) -> RowRankings:
-        """The best rows of each query by the index, best first, padded; `allowed` ids rise."""
+        """The best rows of each query by the index, best first, padded; `allowed` ids rise.
+
+        As many are looked for as were measured: by the last of them it is seen which cells are worth a look.
+        A query that is unlike all that was measured is compared with every row, and counted. If these are in
+        a file, it is compared with their codes.
+        """
         assert self.ann is not None
         chosen = self._count(allowed)
         share = max(chosen / len(self.rows.ids), 1e-9)
-        select = share <= SELECTED and self.ann.cells is not None
-        how = how or self.ann.setting_among(limit, share, selected=select)
+        filtered = allowed is not None
+        select = self.ann.cells is not None and share < 1 and (share <= SELECTED or not filtered)
+        how = how or self.ann.setting_among(limit, share, filtered=filtered, selected=select)
         if self._cost(how, share, selected=select) >= chosen or how.candidates > self.ann.most:
             return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
+        wanted = max(limit, how.limit)
         selected = self._selection(allowed) if select else None
+        asked = None if select else allowed
         positions = self.ann.candidates(queries, how.candidates, how.effort, selected)
-        good = self._good(positions, None if select else allowed)
-        scores, ids = rescore(metric, self.rows, queries, positions, good, limit)
-        short = None if good is None else good.sum(axis=1) < how.needed
-        if short is not None and short.any():
-            scores[short], ids[short] = self.search(metric, queries[short], limit, allowed, how.wider(WIDER))
-        if how.doubt is not None:
-            sureness = self.ann.sureness(queries, scores[:, -1], how.effort)
-            if min(sureness, default=how.doubt + 1) <= how.doubt:
-                unsure = np.array(sureness) <= how.doubt
-                unsure &= True if short is None else ~short
-                some, last = queries[unsure], scores[unsure, -1]
-                scores[unsure], ids[unsure] = self._search_further(metric, some, last, limit, allowed, how)
-        return scores, ids
+        good = self._good(positions, asked)
+        scores, places = rescore(metric, self.rows, queries, positions, good, wanted)
+        ids = self.ids_at(places)
+        last = self.ann.distances(queries, scores[:, -1])
+        if good is not None and (short := good.sum(axis=1) < how.needed).any():
+            again = self.search(metric, queries[short], wanted, allowed, how.wider(WIDER), count_unlike)
+            scores[short], ids[short] = again
+            last[short] = -np.inf
+        codes_alone = self.rows.file is not None and self.ann.cells is not None
+        if codes_alone and how.far is not None:
+            last[last > how.far] = np.inf  # so all cells are searched
+        cells = self.ann.cells_within_reach(queries, last, how)
+        if how.far is not None and (unlike := self._unlike(last, cells, how.far)).any():
+            count_unlike(int(unlike.sum()))
+            if not codes_alone:
+                every = file_search.nearest_rows(metric, self.rows, queries[unlike], wanted, allowed)
+                scores[unlike], ids[unlike] = every
+            if not codes_alone and cells is not None:
+                cells[unlike] = NO_CELL
+        if cells is not None and (some := cells[:, 0] != NO_CELL).any():
+            count = how.candidates
+            if how.further > 1 and (strange := last > how.near).any():
+                count *= how.further
+                places[strange] = NO_ROW  # for their first cells are searched again
+            more = self.ann.candidates_in(queries, cells, count, selected)[some]
+            positions = np.concatenate([places[some], more], axis=1)
+            good = self._good(positions, asked)
+            scores[some], places = rescore(metric, self.rows, queries[some], positions, good, wanted)
+            ids[some] = self.ids_at(places)
+        return scores[:, :limit], ids[:, :limit]
 
-    def _search_further(
-        self,
-        metric: Metric,
-        queries: Vectors,
-        last: Float32[np.ndarray, " q"],
-        limit: int,
-        allowed: Ids | None,
-        how: SearchSetting,
-    ) -> RowRankings:
-        """Search all cells that could well hold a row that scores more than the last one that was found.
+    def _unlike(
+        self, last: Float32[np.ndarray, " q"], cells: Int64[np.ndarray, "q e"] | None, far: float
+    ) -> Bool[np.ndarray, " q"]:
+        """Which queries are unlike all that was measured: those near to nothing, or to most cells."""
+        unlike: Bool[np.ndarray, " q"] = last > far
+        if cells is not None and self.ann is not None and cells.shape[1] * 2 > self.ann.efforts()[1]:
+            unlike |= (cells != NO_CELL).sum(axis=1) * 2 > self.ann.efforts()[1]
+        return unlike
 
-        Each query has its own. Where these are many, all rows are scored; of rows in a file the codes alone,
-        which are in memory.
-        """
-        assert self.ann is not None
-        scores, ids = np.empty((len(queries), limit), np.float32), np.empty((len(queries), limit), np.int64)
-        efforts, every = self.ann.efforts_within(queries, last, how.cosine), np.ones(len(queries), np.bool_)
-        if efforts is not None:
-            every = (efforts * SCAN_SHARE > self.ann.efforts()[1]) & (self.rows.file is None)
-            wide = replace(how, candidates=how.candidates * how.further, doubt=None)
-            for place in np.flatnonzero(~every).tolist():
-                one, effort = slice(place, place + 1), max(int(efforts[place]), how.effort)
-                its = replace(wide, effort=effort)
-                scores[one], ids[one] = self.search(metric, queries[one], limit, allowed, its)
-        if every.any():
-            scored = file_search.nearest_rows(metric, self.rows, queries[every], limit, allowed)
-            scores[every], ids[every] = scored
-        return scores, ids
+    def ids_at(self, places: Int64[np.ndarray, "q k"]) -> Int64[np.ndarray, "q k"]:
+        """The ids of rows at these places, of which -1 is none."""
+        ids: Int64[np.ndarray, "q k"] = self.rows.ids[places]
+        if (places < 0).any():
+            ids[places < 0] = NO_ROW
+        return ids
 
     def _count(self, allowed: Ids | None) -> int:
         """How many rows are living (and allowed), at most."""
@@ -183,21 +203,29 @@ class Segment:
         if not selected or self.ann.cells is None:
             return float(how.candidates * SCAN)
         centres = self.ann.cells.count
-        visited = min(1, how.effort / centres) * len(self.rows.ids)
+        visited = min(1, max(how.effort, how.visited) / centres) * len(self.rows.ids)
         scored = how.candidates + centres + visited * (PASSED + CODE * share)
         return float(scored + BEGIN / self.rows.vectors.shape[1])
 
     def _selection(self, allowed: Ids | None) -> Selection:
         """The living (and allowed) rows; remembered where nobody can write to what is allowed."""
+        if allowed is None:
+            return self._living
         for known, selection in [*self._selections]:
             if known is allowed:
                 return selection
         chosen = np.zeros(len(self.rows.ids), np.bool_)
         chosen[self.rows.positions(allowed)] = True
         selection = np.packbits(chosen, bitorder="little")
-        if allowed is not None and not allowed.flags.writeable:
+        if not allowed.flags.writeable:
             self._selections.append((allowed, selection))
         return selection
+
+    @cached_property
+    def _living(self) -> Selection:
+        assert self.rows.alive is not None
+        living: Selection = np.packbits(self.rows.alive, bitorder="little")
+        return living
 
     @cached_property
     def _selections(self) -> deque[tuple[Ids, Selection]]:
@@ -220,9 +248,10 @@ class Segment:
 def search_once(
     ann: FaissIndex, metric: Metric, rows: RowView, queries: Vectors, setting: SearchSetting
 ) -> RowRankings:
-    """One search of rows that are all alive, as this setting says."""
+    """One search of rows that are all alive, in an index without cells, as this setting says."""
     positions = ann.candidates(queries, setting.candidates, setting.effort)
-    return rescore(metric, rows, queries, positions, positions >= 0, setting.limit)
+    scores, places = rescore(metric, rows, queries, positions, positions >= 0, setting.limit)
+    return scores, Segment(rows, ann).ids_at(places)
 
 
 def rescore(
@@ -232,20 +261,18 @@ def rescore(
     positions: Int64[np.ndarray, "q c"],
     good: Bool[np.ndarray, "q c"] | None,
     limit: int,
-) -> RowRankings:
-    """The best of the good candidates (None: all) by their exact scores; ties go to the smaller id."""
+) -> tuple[Float32[np.ndarray, "q k"], Int64[np.ndarray, "q k"]]:
+    """Scores and places of the best of the good candidates (None: all), padded; ties: the smaller place."""
+    if good is not None:
+        positions = np.where(good, positions, NO_ROW)
     if rows.file is None:
         scores = scoring.exact_scores_at(metric, queries, rows.vectors, positions)
     else:
-        wanted = positions if good is None else np.where(good, positions, NO_ROW)
-        scores = file_search.scores_at(metric, rows, queries, wanted)
+        scores = file_search.scores_at(metric, rows, queries, positions)
     if good is not None:
         scores[~good] = -np.inf
     scores, places = best_scores(scores, positions, limit)
-    ids = rows.ids[places]
-    if good is not None:
-        ids[np.isneginf(scores)] = NO_ROW
-    return _padded(scores, -np.inf, limit), _padded(ids, NO_ROW, limit)
+    return _padded(scores, -np.inf, limit), _padded(places, NO_ROW, limit)
 
 
 def _padded(array: np.ndarray, filler: float | int, limit: int) -> np.ndarray:
@@ -255,24 +282,41 @@ def _padded(array: np.ndarray, filler: float | int, limit: int) -> np.ndarray:
 
 def best_scores(
     scores: Float32[np.ndarray, "q c"], places: Int64[np.ndarray, "q c"], limit: int
-) -> tuple[Float32[np.ndarray, "q k"], Int32[np.ndarray, "q k"]]:
+) -> tuple[Float32[np.ndarray, "q k"], Int64[np.ndarray, "q k"]]:
     """The best scores of each row and their places (below 2³¹), best first; ties go to the smaller place."""
-    keys = np.empty(places.shape, np.int64)  # which are sorted many times faster than pairs
-    low, high = _halves(keys)
-    low[:], high[:] = places, _rising((0 - scores).view(np.int32))
-    keys.sort(axis=1)
-    low, high = _halves(keys[:, :limit])
-    return 0 - _rising(high).view(np.float32), low
+    keys: Int64[np.ndarray, "q c"] = np.empty(scores.shape, np.int64)
+    _write_keys(scores, places, keys)
+    keys.sort(axis=1)  # many times faster than pairs
+    shape = len(keys), min(limit, keys.shape[1])
+    best, where = np.empty(shape, np.float32), np.empty(shape, np.int64)
+    _read_keys(keys, best, where)
+    return best, where
 
 
-def _halves(keys: Int64[np.ndarray, "q c"]) -> tuple[Int32[np.ndarray, "q c"], Int32[np.ndarray, "q c"]]:
-    halves = keys.view("<i4")
-    return halves[:, ::2], halves[:, 1::2]
+@compile_annotated("keys")
+def _write_keys(
+    scores: Float32[np.ndarray, "q c"], places: Int64[np.ndarray, "q c"], keys: Int64[np.ndarray, "q c"]
+) -> None:
+    """Integers that rise as the best come first: the bits of negated scores, and then places."""
+    bits = (np.float32(0) - scores).view(np.int32)
+    for row in range(len(keys)):
+        for at in range(keys.shape[1]):
+            rising = bits[row, at] ^ ((bits[row, at] >> 31) & 0x7FFF_FFFF)
+            keys[row, at] = (np.int64(rising) << 32) | (places[row, at] & 0xFFFF_FFFF)
 
 
-def _rising(bits: Int32[np.ndarray, "q c"]) -> Int32[np.ndarray, "q c"]:
-    """The bits of floats as integers of the same order, and back."""
-    return np.asarray(bits ^ ((bits >> 31) & 0x7FFF_FFFF))
+@compile_annotated("scores", "places")
+def _read_keys(
+    keys: Int64[np.ndarray, "q c"], scores: Float32[np.ndarray, "q k"], places: Int64[np.ndarray, "q k"]
+) -> None:
+    """What the first of the keys were made of."""
+    bits = np.empty(scores.shape, np.int32)
+    for row in range(len(places)):
+        for at in range(places.shape[1]):
+            rising = np.int32(keys[row, at] >> 32)
+            bits[row, at] = rising ^ ((rising >> 31) & 0x7FFF_FFFF)
+            places[row, at] = np.int32(keys[row, at] & 0xFFFF_FFFF)
+    scores[:] = np.float32(0) - bits.view(np.float32)
 
 
 TIER = 4  # a sealed part joins a merge that has a quarter of its rows

@@ -40,6 +40,7 @@ class ServedQueries:
         self._begun = self._next = 0.0  # of the last check, and when another is due
         self._queries = deque[Vectors](maxlen=KEPT)
         self._shares = deque[float](maxlen=KEPT)
+        self.unlike = 0  # that were compared with every row of a part, since nothing like them was measured
 
     def due(self) -> bool:
         """Whether it is time to check a query; true for one caller, who lets it `rest` afterwards."""
@@ -48,6 +49,11 @@ class ServedQueries:
             if due:
                 self._begun, self._next = time.monotonic(), np.inf
         return due
+
+    def count_unlike(self, count: int) -> None:
+        """So many more were unlike all that was measured."""
+        with self._lock:
+            self.unlike += count
 
     def keep(self, query: Vectors) -> None:
         """Keep a query as a probe."""

@@ -7,12 +7,12 @@ that much more, if there is one.
 
 import time
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Float64
+from jaxtyping import Float32, Float64, Int64
 
 from index.contracts import Ids, RowRankings
 from index.engines import file_search, scoring
@@ -25,9 +25,6 @@ WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
 CODE_WIDTHS = (1.5, 4.0, 6.0, 10.0, 16.0)  # where each candidate is read from a file
 WIDEST = 64.0  # for types that know no effort but this
 STEP = 1.5  # between two efforts
-SPARE_SHARE = 16  # of all probes so many more are looked for further: those that missed chose the doubt
-FURTHER = (1, 3, 9)  # times as many candidates, of which the least that is enough is taken
-TOGETHER = 32  # probes that are asked before it is seen whether more are of use
 ERRORS = 2  # standard errors by which queries that are unlike the rows exceed the target: they differ more
 Shares: TypeAlias = Float64[np.ndarray, " _"]
 
@@ -43,17 +40,11 @@ class ProbeTruth:
     own: Ids | None  # the rows that the queries are, if they are rows: each is left out of its own answer
     limit: int
     threshold: Float32[np.ndarray, "q 1"]
+    places: Int64[np.ndarray, "q k"]  # of the true rows
 
     def shares(self, answer: RowRankings) -> Shares:
         """The share of its true rows that the answer to each query holds."""
-        return np.asarray((_others(answer, self.own)[:, : self.limit] >= self.threshold).mean(axis=1))
-
-    def parts(self) -> Iterator["ProbeTruth"]:
-        """The same for some of the queries at a time."""
-        for start in range(0, len(self.queries), TOGETHER):
-            some = slice(start, start + TOGETHER)
-            own = None if self.own is None else self.own[some]
-            yield replace(self, queries=self.queries[some], threshold=self.threshold[some], own=own)
+        return np.asarray((_others(answer, self.own)[0][:, : self.limit] >= self.threshold).mean(axis=1))
 
     def recall(self, answer: RowRankings) -> tuple[float, float]:
         """The mean share, and its standard error over queries."""
@@ -65,15 +56,23 @@ class ProbeTruth:
         limit = setting.limit + (self.own is not None)
         return Segment(self.rows, ann).search(self.metric, self.queries[:], limit, None, setting)
 
+    def distances(self, ann: FaissIndex, setting: SearchSetting) -> Float32[np.ndarray, " q"]:
+        """How far the last row of each answer is in the index, by the first search of cells alone."""
+        answer = self.search(ann, replace(setting, reach=None, far=None))
+        return ann.distances(self.queries, _others(answer, self.own)[0][:, setting.limit - 1])
+
     def measure(self, ann: FaissIndex, setting: SearchSetting) -> tuple[SearchSetting, float]:
         """The setting with the recall and the time on one thread that it has, and the recall that is sure."""
-        wider = setting if self.own is None else replace(setting, limit=setting.limit + 1)
+        wider = replace(setting, limit=setting.limit + (self.own is not None))
         queries = self.queries[:]  # an array that no cell is kept for, so that the time is all of it
         start = time.thread_time()
-        answer = search_once(ann, self.metric, self.rows, queries, wider)
+        if ann.cells is None:
+            answer = search_once(ann, self.metric, self.rows, queries, wider)
+        else:
+            answer = self.search(ann, setting)
         spent = time.thread_time() - start
         recall, error = self.recall(answer)
-        return replace(setting, recall=recall, seconds=spent / len(queries)), recall - error
+        return replace(setting, recall=recall, seconds=spent / len(self.queries)), recall - error
 
 
 def standard_error(shares: Shares) -> float:
@@ -98,9 +97,13 @@ def probe_truths(
     truths = []
     for (kind, queries), its_scores, its_ids in answers:
         own = owners.get(kind)
-        best = _others((its_scores, its_ids), own)
+        best, names = _others((its_scores, its_ids), own)
+        places = np.searchsorted(rows.ids, names)
         truths.append(
-            [ProbeTruth(kind, metric, rows, queries, own, one, best[:, one - 1 : one]) for one in limits]
+            [
+                ProbeTruth(kind, metric, rows, queries, own, one, best[:, one - 1 : one], places[:, :one])
+                for one in limits
+            ]
         )
     return list(zip(*truths, strict=True))
 
@@ -108,85 +111,51 @@ def probe_truths(
 def unlike_queries(rows: RowView, count: int) -> dict[str, Vectors]:
     """Queries that are unlike the rows, by kind."""
     rng = np.random.default_rng(1)
-    some, others = map(rows.take, rng.integers(len(rows), size=(2, count)))
+    some, others, third = map(rows.take, rng.integers(len(rows), size=(3, count)))
     noise = rng.standard_normal(some.shape).astype(np.float32)
     noise *= (scoring.lengths(some) / scoring.lengths(noise))[:, None]
     mixed = rows.vectors[rng.integers(len(rows), size=some.shape), np.arange(some.shape[1])]
     mixed = mixed.astype(np.float32)
-    kinds = {"rows with noise": some + noise, "means of two rows": (some + others) / 2, "noise": noise}
-    return kinds | {"numbers of many rows": mixed}
+    single = np.zeros_like(some)
+    single[np.arange(count), rng.integers(some.shape[1], size=count)] = scoring.lengths(some)
+    kinds = {"rows with noise": some + noise, "means of two rows": (some + others) / 2}
+    kinds |= {"mixes of three rows": some + others - third, "noise": noise}
+    return kinds | {"numbers of many rows": mixed, "negated rows": -some, "single numbers": single}
 
 
 def secure_setting(
     ann: FaissIndex, setting: SearchSetting, truths: Sequence[ProbeTruth], target: float
 ) -> SearchSetting:
-    """The setting with a doubt: answers that are no surer are looked for further.
+    """The setting for a type without cells, with a distance beyond which every row is scored.
 
-    As far as it takes, and as seldom as it may be, for every kind of probes to reach the target.
+    It is the largest with which every kind of probes reaches the target.
     """
-    usual, answers = truths[0], {truth: truth.search(ann, setting) for truth in truths}
-    truths = sorted(truths, key=lambda truth: truth.recall(answers[truth]))  # the hardest first
-    plain = [truth.shares(answers[truth]) for truth in truths]
-    found: Sequence[Shares] = plain
-    steps = iter([*ann.cosines(), None])
-    if not _reached(plain, target) and ann.cells is not None:
-        setting = replace(setting, further=_times_further(ann, setting, truths[0], target))
-    while not _reached(found, target):
-        setting = replace(setting, doubt=np.inf, cosine=next(steps))
-        if setting.cosine is None:  # every row is scored: that is how the truth was found
-            found = [np.ones(len(truth.queries)) for truth in truths]
-        else:
-            found = _shares_if_reached(ann, setting, truths, target)
-    if setting.doubt is not None:
-        sureness = [
-            np.array(ann.sureness(truth.queries, answers[truth][0][:, -1], setting.effort))
-            for truth in truths
-        ]
-        far, doubts = found, np.unique(np.concatenate(sureness))
-        for doubt in doubts:
-            sure = [each > doubt for each in sureness]
-            found = [np.where(*each) for each in zip(sure, plain, far, strict=True)]
-            if _reached(found, target):
-                break
-        spare = np.searchsorted(doubts, doubt) + len(doubts) // SPARE_SHARE
-        setting = replace(setting, doubt=float(doubts[min(int(spare), len(doubts) - 1)]))
-    recalls = {truth.kind: float(shares.mean()) for truth, shares in zip(truths, found, strict=True)}
+    last = np.concatenate([truth.distances(ann, setting) for truth in truths])
+    plain = [truth.shares(truth.search(ann, setting)) for truth in truths]
+    far, ends = np.unique(last)[::-1], np.cumsum([len(truth.queries) for truth in truths])[:-1]
+
+    def found(place: int) -> list[Shares]:
+        near = np.split(last <= (far[place] if place < len(far) else -np.inf), ends)
+        return [np.where(own, shares, 1.0) for own, shares in zip(near, plain, strict=True)]
+
+    place = bisect_left(range(len(far)), True, key=lambda place: _reached(found(place), target))
+    recalls = {truth.kind: float(one.mean()) for truth, one in zip(truths, found(place), strict=True)}
     hardest = min(recalls, key=recalls.__getitem__)
+    bound = float(far[place]) if place < len(far) else -np.inf
+    setting = replace(setting, far=bound if np.isfinite(bound) else 0.0)
     begun = time.thread_time()
-    usual.search(ann, setting)
-    seconds = (time.thread_time() - begun) / len(usual.queries)
+    truths[0].search(ann, setting)
+    seconds = (time.thread_time() - begun) / len(truths[0].queries)
     return replace(setting, recall=recalls[hardest], seconds=seconds, hardest=hardest)
-
-
-def _times_further(ann: FaissIndex, setting: SearchSetting, hardest: ProbeTruth, target: float) -> int:
-    """How many times as many candidates it takes for codes to hide few true rows, in however many cells."""
-    few = next(hardest.parts())
-    for times in FURTHER:
-        whole = replace(setting, effort=ann.efforts()[1], candidates=times * setting.candidates)
-        if few.shares(few.search(ann, whole)).mean() >= (1 + target) / 2:
-            break
-    return times
-
-
-def _shares_if_reached(
-    ann: FaissIndex, setting: SearchSetting, truths: Sequence[ProbeTruth], target: float
-) -> list[Shares]:
-    """What is found of each kind; of the first that surely misses the target no more is asked."""
-    found = list[Shares]()
-    for truth in truths:
-        shares: Shares = np.empty(0)
-        for part in truth.parts():
-            shares = np.concatenate([shares, part.shares(part.search(ann, setting))])
-            if shares.mean() + ERRORS * standard_error(shares) < target:
-                return [shares]
-        found.append(shares)
-        if not _reached([shares], target):
-            break
-    return found
 
 
 def _reached(found: Sequence[Shares], target: float) -> bool:
     return all(float(shares.mean()) - ERRORS * standard_error(shares) >= target for shares in found)
+
+
+def widths(rows: RowView) -> Sequence[float]:
+    """Candidates for each row of the answer that are worth a trial, the fewest first."""
+    return WIDTHS if rows.file is None else CODE_WIDTHS
 
 
 def tune_setting(
@@ -194,26 +163,21 @@ def tune_setting(
     truth: ProbeTruth,
     target: float,
     most: float = np.inf,
-    near: SearchSetting | None = None,
 ) -> SearchSetting:
     """The cheapest setting that surely reaches the target, else that reaches it, else what comes nearest.
 
     One that takes longer than `most` seconds, or than one that surely reaches it, is of no use. A narrow
-    setting needs no less effort than a wide one, so it is looked for upwards from there; `near` a setting, at
-    its width alone.
+    setting needs no less effort than a wide one, so it is looked for upwards from there.
     """
     tried: list[tuple[SearchSetting, float]] = []
     least, most_effort = ann.efforts()
     efforts = [least]
     while efforts[-1] < most_effort:
         efforts.append(min(most_effort, max(efforts[-1] + 1, int(efforts[-1] * STEP))))
-    widths: Sequence[float] = WIDTHS if truth.rows.file is None else CODE_WIDTHS
-    widths = widths[::-1] if len(efforts) > 1 else (*widths, WIDEST)
+    tries = widths(truth.rows)
+    tries = tries[::-1] if len(efforts) > 1 else (*tries, WIDEST)
     place = 0
-    if near is not None:
-        widths = ((near.candidates - 1) / near.limit,)
-        place = min(bisect_left(efforts, near.effort), len(efforts) - 1)
-    for width in widths:
+    for width in tries:
         reach = min(ann.most, int(np.ceil(width * truth.limit)) + 1)
 
         def sure(place: int, reach: int = reach) -> bool:
@@ -222,8 +186,6 @@ def tune_setting(
             return tried[-1][1] >= target
 
         reached = sure(place)
-        while reached and near is not None and place > 0 and sure(place - 1):
-            place -= 1
         while not reached and place + 1 < len(efforts) and tried[-1][0].seconds <= most:
             place += 1
             reached = sure(place)
@@ -239,9 +201,10 @@ def tune_setting(
     return min(good, key=lambda one: one.seconds, default=best)
 
 
-def _others(answer: RowRankings, own: Ids | None) -> Float32[np.ndarray, "q k"]:
+def _others(answer: RowRankings, own: Ids | None) -> RowRankings:
     scores, ids = answer
     if own is None:
-        return scores
-    others = np.where(ids == own[:, None], np.float32(-np.inf), scores)
-    return np.asarray(-np.sort(-others, axis=1), np.float32)
+        return scores, ids
+    scores = np.where(ids == own[:, None], np.float32(-np.inf), scores)
+    order = np.argsort(-scores, axis=1, kind="stable")
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)

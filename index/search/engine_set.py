@@ -333,6 +333,10 @@ class EngineSet:
         recalls = {name: one.served.recall() for name, one in self._sealing().items()}
         return {name: recall for name, recall in recalls.items() if recall is not None}
 
+    def unlike(self) -> dict[EngineKey, int]:
+        """How many queries of each engine that seals were unlike all that was measured."""
+        return {name: one.served.unlike for name, one in self._sealing().items()}
+
     def read_counts(self) -> dict[EngineKey, ReadCount]:
         """What each engine that seals has read from files of vectors."""
         return {name: one.read_count for name, one in self._sealing().items()}

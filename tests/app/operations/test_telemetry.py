@@ -32,6 +32,7 @@ METRICS = {  # the kind and the labels of each
     "multifold_index_sealed_rows": ("gauge", {"collection", "side", "kind"}),
     "multifold_index_served_answers": ("gauge", {"collection", "side", "kind"}),
     "multifold_index_served_recall": ("gauge", {"collection", "side", "kind"}),
+    "multifold_index_unlike_queries": ("counter", {"collection", "side", "kind"}),
     "multifold_info": ("gauge", {"collection", "version", "bundle", "vector_id"}),
     "multifold_items": ("gauge", {"collection"}),
     "multifold_key_requests": ("counter", {"key"}),

@@ -1,12 +1,24 @@
 """Engines that are built of generated vectors, and what they find of what is there."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from benches.index.generated_vectors import VectorSet
 from index.contracts import Ids, IndexPlan
+from index.engines.cell_tuning import CellTuner
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
+from index.engines.faiss_index import SearchSetting
 from multifold.types import Metric, Vectors
+
+TUNE = CellTuner.tune
+
+
+def measure_ordinary_queries(tuner: CellTuner) -> SearchSetting:
+    """What earlier versions did: all queries look into the cells that ordinary ones need."""
+    return replace(TUNE(tuner), reach=None, far_reach=None, far=None, hardest="")
+
 
 MARGIN = 0.03  # other queries than those that it was tuned with
 

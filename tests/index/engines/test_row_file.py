@@ -10,13 +10,14 @@ import pytest
 
 from index.collection import Collection
 from index.contracts import IndexEngineError, IndexPlan, RowsLostError
-from index.engines import builder, faiss_engine
+from index.engines import faiss_engine
 from index.engines.builder import SegmentBuilder
+from index.engines.cell_tuning import CellTuner
 from index.engines.faiss_engine import FaissEngine
 from index.engines.row_file import ReadCount, VectorFile, open_vectors, row_sums, write_vectors
 from index.engines.saved_engines import SEALED, remove_unlinked_segments
 from multifold.types import Item
-from tests.index.engines.built import exact_of, found
+from tests.index.engines.built import exact_of, found, measure_ordinary_queries
 from tests.index.spaces import Sphere
 from tests.index.things import query, view
 
@@ -191,7 +192,7 @@ def test_a_part_that_is_tuned_again_keeps_its_vectors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as before:  # earlier versions measured ordinary queries alone
-        before.setattr(builder, "secure_setting", lambda _ann, setting, *_: setting)
+        before.setattr(CellTuner, "tune", measure_ordinary_queries)
         save = saved(tmp_path)
     live = engine(tmp_path / SEALED)
     live.load(save / "rows")

@@ -1,18 +1,20 @@
-"""Queries that are unlike the rows are found too: an answer that is not sure is looked for further."""
+"""Queries that are unlike the rows are found too: each looks as far as it has to, at last at every row."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from benches.index.generated_vectors import VectorSet
 from index.contracts import IndexPlan
-from index.engines import builder, served_queries, tuning
+from index.engines import served_queries, tuning
+from index.engines.cell_tuning import CellTuner
 from index.engines.faiss_engine import FaissEngine
 from multifold.types import Metric
-from tests.index.engines.built import MARGIN, built, exact_of, found
+from tests.index.engines.built import MARGIN, built, exact_of, found, measure_ordinary_queries
 from tests.waiting import until
 
 
@@ -43,6 +45,9 @@ def plain(name: str, dim: int, count: int) -> tuple[np.ndarray, dict[str, np.nda
         "negated": -some,
     }
     return rows.astype(np.float32), {kind: part.astype(np.float32) for kind, part in kinds.items()}
+
+
+PLAN = IndexPlan("IVF{cells},SQ8", "cpu", seal_at=1, flat_below=0)
 
 
 def index_of(rows: np.ndarray, type: str = "IVF{cells},SQ8", metric: Metric = "ip") -> FaissEngine:  # noqa: A002
@@ -76,51 +81,90 @@ def wide() -> Iterator[FaissEngine]:
 
 
 def test_a_fixed_effort_misses_what_looking_further_finds(wide: FaissEngine) -> None:
+    """Of those alone that need it: ordinary queries take a few cells more than the first, if any."""
     part = wide.parts[0]
     assert part.ann is not None
     how = part.ann.setting(10)
-    truth = part.search("ip", UNLIKE, 10, None, replace(how, doubt=np.inf, cosine=None))[0][:, -1:]
-    before = part.search("ip", UNLIKE, 10, None, replace(how, doubt=None))[0]
+    truth = part.search("ip", UNLIKE, 10, None, replace(how, far=0.0))[0][:, -1:]
+    before = part.search("ip", UNLIKE, 10, None, replace(how, reach=None, far=None))[0]
     assert np.mean(before >= truth) < 0.9
     assert np.mean(part.search("ip", UNLIKE, 10)[0] >= truth) > 0.95 - MARGIN
-    ordinary = part.search("ip", WIDE[:200], 10, None, replace(how, doubt=None))[0]
-    assert how.doubt is not None
-    sureness = np.array(part.ann.sureness(WIDE[:200], ordinary[:, -1], how.effort))
-    assert np.mean(sureness <= how.doubt) < 0.1
+    assert how.visited < 4 * how.effort
 
 
-def test_each_unsure_query_looks_as_far_as_it_would_alone(wide: FaissEngine) -> None:
+def test_each_query_looks_as_far_as_it_would_alone(wide: FaissEngine) -> None:
     part = wide.parts[0]
     assert part.ann is not None
-    how = replace(part.ann.setting(10), doubt=np.inf)  # no answer is sure
-    last = part.search("ip", UNLIKE, 10, None, replace(how, doubt=None))[0][:, -1]
-    efforts = part.ann.efforts_within(UNLIKE, last, how.cosine)
-    assert efforts is not None
-    assert 1 <= efforts.min() < efforts.max() <= part.ann.efforts()[1]
-    together = part.search("ip", UNLIKE, 10, None, how)
-    alone = [part.search("ip", UNLIKE[place : place + 1], 10, None, how) for place in range(len(UNLIKE))]
-    for both in zip(together, zip(*alone, strict=True), strict=True):
-        assert np.array_equal(both[0], np.concatenate(both[1]))
+    how = replace(part.ann.setting(10), far=None)
+    both = np.concatenate([UNLIKE[:50], WIDE[:50]])
+    first = part.search("ip", both, 10, None, replace(how, reach=None))[0]
+    cells = part.ann.cells_within_reach(both, part.ann.distances(both, first[:, -1]), how)
+    assert cells is not None
+    counts = (cells >= 0).sum(axis=1)
+    assert counts[:50].mean() > 4 * counts[50:].mean()
+    together = part.search("ip", both, 10, None, how)
+    alone = [part.search("ip", both[place : place + 1], 10, None, how) for place in range(len(both))]
+    for all_of_them in zip(together, zip(*alone, strict=True), strict=True):
+        assert np.array_equal(all_of_them[0], np.concatenate(all_of_them[1]))
 
 
-def test_where_codes_hide_rows_more_candidates_are_scored_not_every_row() -> None:
+def test_where_codes_hide_rows_strange_queries_score_more_candidates() -> None:
     engine = index_of(WIDE, "IVF{cells},SQ4")
     part = engine.parts[0]
     assert part.ann is not None
-    few = replace(part.ann.setting(10), candidates=11, doubt=None, cosine=None)
+    few = replace(
+        part.ann.setting(10), candidates=11, reach=100.0, far=None, further=1, near=-1.0, far_reach=100.0
+    )
     (truths,) = tuning.probe_truths("ip", part.rows, {"noise": KINDS["noise"]}, (10,), {})
-    every_cell = replace(few, effort=part.ann.efforts()[1])
-    assert truths[0].recall(truths[0].search(part.ann, every_cell))[0] < 0.99
-    how = tuning.secure_setting(part.ann, few, truths, 0.99)
-    assert how.further > 1
-    assert how.cosine is not None
-    assert truths[0].recall(truths[0].search(part.ann, how))[0] >= 0.99
+    recalls = [
+        truths[0].recall(truths[0].search(part.ann, replace(few, further=times)))[0] for times in (1, 9)
+    ]
+    assert recalls[0] < 0.99
+    assert recalls[1] >= 0.99
+    ids = part.search("ip", KINDS["noise"], 10, None, replace(few, further=9))[1]
+    assert all(len(set(row)) == 10 for row in ids.tolist())
     engine.close()
 
 
-def as_if_all_were_fine(_ann: object, setting: object, *_: object) -> object:
-    """What earlier versions did: they measured ordinary queries alone."""
-    return setting
+def clouds(count: int, dim: int) -> np.ndarray:
+    """Random Fourier features of clouds of points, in the mean of each cloud."""
+    rng = np.random.default_rng(3)
+    shapes = rng.standard_normal((500, 16, 3)) * rng.uniform(0.2, 1, (500, 1, 3))
+    points = shapes[rng.integers(500, size=count)] + 0.1 * rng.standard_normal((count, 16, 3))
+    angles = points @ (rng.standard_normal((3, dim)) / 2) + rng.uniform(0, 2 * np.pi, dim)
+    return np.asarray(np.cos(angles).mean(axis=1) * np.sqrt(2 / dim), np.float32)
+
+
+def strange(rows: np.ndarray) -> dict[str, np.ndarray]:
+    some, others = rows[:100], rows[-100:]
+    single = np.eye(rows.shape[1], dtype=np.float32)[:100]
+    half = np.where(np.arange(rows.shape[1]) % 2, some, np.float32(0))
+    kinds = {"single": single, "less": -single, "negated": -some, "long": 1e4 * some, "half": half}
+    return kinds | {"sums": some + others, "differences": some - others, "short": 1e-4 * some}
+
+
+@pytest.mark.parametrize(("metric", "make"), [("ip", clouds), ("l2", clouds), ("l2", plain)])
+def test_probes_that_are_easy_hide_nothing(metric: Metric, make: Callable[..., Any]) -> None:
+    """The caller's probes are the rows themselves; queries that no probe is like are found nevertheless."""
+    rows = make(6000, 64) if make is clouds else make("cosine", 64, 6000)[0]
+    engine, exact = FaissEngine(64, metric, PLAN, ask=lambda count: rows[:count]), exact_of(rows, metric)
+    engine.add(np.arange(len(rows)), rows)
+    engine.settle()
+    assert engine.reports()[0].probed_with == "queries"
+    shares = {kind: found(engine, exact, queries, 10) for kind, queries in strange(rows).items()}
+    assert {kind: share for kind, share in shares.items() if share < 0.99 - MARGIN / 2} == {}
+    engine.close()
+
+
+@pytest.mark.parametrize("type", ["IVF{cells},SQ8", "HNSW32,SQ8"])
+def test_what_is_unlike_all_that_was_measured_is_compared_with_every_row(type: str) -> None:  # noqa: A002
+    engine, exact = index_of(WIDE, type, "l2"), exact_of(WIDE, "l2")
+    engine.search(WIDE[:100], 10)
+    assert engine.served.unlike == 0
+    far = 1e4 * KINDS["noise"]
+    assert found(engine, exact, far, 10) == 1
+    assert engine.served.unlike == len(far)
+    engine.close()
 
 
 def test_parts_that_were_sealed_with_ordinary_queries_learn_from_others(
@@ -130,14 +174,14 @@ def test_parts_that_were_sealed_with_ordinary_queries_learn_from_others(
     monkeypatch.setattr(served_queries, "PAUSE", 0.0)
     monkeypatch.setattr(served_queries, "SHARE", 0)
     with monkeypatch.context() as former:
-        former.setattr(builder, "secure_setting", as_if_all_were_fine)
+        former.setattr(CellTuner, "tune", measure_ordinary_queries)
         engine = index_of(WIDE)
         engine.save(tmp_path / "rows")
 
     def ask() -> bool:
         for query in UNLIKE[:40]:
             engine.search(query[None], 10)
-        return engine.parts[0].ann is not None and engine.parts[0].ann.settings[0].doubt is not None
+        return engine.parts[0].ann is not None and engine.parts[0].ann.settings[0].far is not None
 
     before, exact = engine.seals, exact_of(WIDE)
     until(ask)

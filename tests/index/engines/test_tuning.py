@@ -186,9 +186,8 @@ def test_without_queries_rows_are_asked_and_left_out_of_their_own_answer() -> No
 def truth(queries: int, limit: int) -> ProbeTruth:
     """Probes of a few rows, made up."""
     rows = view_of(np.arange(500), np.zeros((500, 2), np.float32))
-    return ProbeTruth(
-        "rows", "ip", rows, rows.vectors[:queries], None, limit, np.ones((queries, 1), np.float32)
-    )
+    least, places = np.ones((queries, 1), np.float32), np.zeros((queries, limit), np.int64)
+    return ProbeTruth("rows", "ip", rows, rows.vectors[:queries], None, limit, least, places)
 
 
 Measured = Callable[[SearchSetting], tuple[float, float]]

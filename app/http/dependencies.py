@@ -40,6 +40,14 @@ ItemDep = Annotated[Item, Depends(named_item)]
 AddressDep = Annotated[str, Depends(collection_address)]
 
 
-def collection_name(collection: Annotated[str, Path(description="its name or an alias")]) -> str:
+CollectionName = Annotated[
+    str,
+    Path(
+        description="its name or an alias", openapi_examples={DEFAULT: {"value": DEFAULT}}
+    ),  # which /docs fills in
+]
+
+
+def collection_name(collection: CollectionName) -> str:
     """The path parameter of every route of a named collection."""
     return collection

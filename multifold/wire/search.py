@@ -147,7 +147,7 @@ class SearchOptions(Body):
                 sentence = (
                     f"a hit has no field {name[:40]!r}; there are {', '.join(HIT_FIELDS)} and payload.KEY"
                 )
-                raise BodyError("bad_request", sentence)
+                raise BodyError("bad_query", sentence)
         if self.after is not None and self.offset:
             raise BodyError("bad_cursor", "ask for a page by 'after' or by 'offset', one of both")
         if (self.examples or self.diversity) and (self.target != "item" or self.lexical == "only"):

@@ -41,6 +41,14 @@ def test_every_operation_is_described_once() -> None:
     assert len({one["operationId"] for one in OPERATIONS.values()}) == len(OPERATIONS)
 
 
+def test_the_collection_of_a_path_is_filled_in_by_the_pages_of_the_api() -> None:
+    for (path, _), operation in OPERATIONS.items():
+        if path.startswith(NAMED):
+            (name,) = [one for one in operation["parameters"] if one["name"] == "collection"]
+            assert name["examples"] == {"default": {"value": "default"}}
+            assert name["required"]
+
+
 def test_every_body_is_required_and_has_a_name_and_one_type() -> None:
     for operation in OPERATIONS.values():
         if "requestBody" in operation:

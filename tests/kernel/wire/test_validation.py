@@ -59,7 +59,7 @@ def test_a_body_takes_its_example(kind: Any) -> None:  # noqa: ANN401 (a class)
         (
             Search,
             {**A, "fields": ["colour"]},
-            "bad_request",
+            "bad_query",
             "a hit has no field 'colour'; there are payload, ",
         ),
         (Search, {**A, "limit": 10**400}, "bad_request", "'limit' "),

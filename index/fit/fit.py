@@ -67,7 +67,7 @@ NOTE = "evidence"  # of the store, with the model
 JUDGED = 5  # best candidates that a confidence is fitted on
 # How far a fit may carry what a fact adds to a confidence (std. dev.). Pictures are asked as people ask with
 # them; what people say in other words no question tells.
-CURVE_SPREAD: Mapping[Side, float] = {"text": 0.09, "image": 0.3, "shape": 0.3}
+CURVE_SPREAD: Mapping[Side, float] = {"text": 0.2, "image": 0.3, "shape": 0.3}
 PICTURES: frozenset[QuestionKind] = frozenset({"picture", "new picture"})
 TEXTLESS: frozenset[QuestionKind] = frozenset(  # where they are strange, no text of the item answers
     {"no texts", "strange words", "name"}

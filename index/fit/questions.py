@@ -25,6 +25,7 @@ with needs_extra("serve"):
 MOST_ITEMS = 200  # that ask
 MOST_JUDGED = 200  # texts that people asked with, those that were judged last
 PIECE = 3  # words of a short query
+SHORT = 2  # letters of a word that no short query is made of
 
 QuestionKind = Literal[
     "caption",
@@ -188,10 +189,13 @@ def places_that_say_something(texts: ItemTexts) -> list[int]:
 
 
 def cut_words(text: str, common: set[str], random: np.random.Generator) -> str:
-    """Some words of a text, in their order, common ones only where there are no others."""
+    """Some words of a text, in their order. Every other time they are none of the common ones, if there are
+    enough; people ask either way.
+    """
     words = text.split()
     telling = [place for place, word in enumerate(words) if word.casefold() not in common]
-    places = telling if len(telling) >= PIECE else list(range(len(words)))
+    long = [place for place, word in enumerate(words) if len(word) > SHORT] or list(range(len(words)))
+    places = telling if len(telling) >= PIECE and random.random() < 0.5 else long
     chosen = sorted(random.permutation(len(places))[:PIECE].tolist())
     return " ".join(words[places[place]] for place in chosen)
 

@@ -123,7 +123,7 @@ def _measure(
     outcomes: Sequence[QuestionOutcome], legs: Mapping[str, tuple[float, float]]
 ) -> dict[str, float]:
     """What was found, if anything is meant, and how sure the first hits are."""
-    right = np.array([one.rank == 1 for one in outcomes])
+    right = np.array([one.meant for one in outcomes])
     confidence = np.array([one.confidence for one in outcomes])
     sure = confidence >= SURE
     well = np.array([one.well for one in outcomes])

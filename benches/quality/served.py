@@ -32,6 +32,7 @@ class QuestionOutcome:
     asked: str
     rank: int  # of the first right hit; 0 where there is none
     confidence: float  # of the first hit; 0 where there is none
+    meant: bool  # whether the first hit is what the question means
     well: bool
 
 
@@ -71,7 +72,8 @@ def _outcome(question: AskedQuestion, answer: dict[str, Any]) -> QuestionOutcome
     hits = answer["hits"]
     rank = next((place for place, hit in enumerate(hits, 1) if hit["id"] in question.right), 0)
     sure = hits[0].get("confidence") or 0.0 if hits else 0.0
-    return QuestionOutcome(question.asked, rank, sure, bool(answer.get("matches_well")))
+    meant = rank == 1 and question.meant in (None, hits[0]["id"])
+    return QuestionOutcome(question.asked, rank, sure, meant, bool(answer.get("matches_well")))
 
 
 @contextlib.contextmanager

@@ -41,6 +41,7 @@ class AskedQuestion:
     asked: str
     body: Mapping[str, str]
     right: frozenset[str]  # none: nothing that is there is meant
+    meant: str | None = None  # the one of several right ones that a confidence is about
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class WorldMaker:
         for name in known:
             text = _three_words(name)
             owners = [other for other, words in known.items() if set(text.split()) <= words]
-            three += [_by_text(text, owners)] if len(owners) <= FEW_OWNERS else []
+            three += [replace(_by_text(text, owners), meant=name)] if len(owners) <= FEW_OWNERS else []
         asking = _spread(list(files), self.queries)
         questions = {
             "name": [_by_text(one["text"], [_id_of(one)]) for one in lines],

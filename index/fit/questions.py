@@ -164,11 +164,12 @@ def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) 
             hidden = int(random.choice(saying))
             # of no text of its owner
             kind: QuestionKind = "some words" if len(captions) > 1 else "strange words"
-            yield _hiding(one, hidden, None, kind, cut_words(captions[hidden], common, random))
+            yield _hiding(one, hidden, None, kind, cut_words(captions[hidden], PIECE, common, random))
             if others := _words_of_no_other(one.texts, hidden):
                 yield _hiding(one, hidden, None, "other words", others)
-        stored = int(random.integers(len(captions)))
-        yield Question(one.edition, "text", None, "quote", cut_words(captions[stored], common, random))
+        stored = captions[int(random.integers(len(captions)))]
+        count = int(random.integers(1, PIECE + 1))  # of one word, others have as much
+        yield Question(one.edition, "text", None, "quote", cut_words(stored, count, common, random))
     name = readable_name(one.texts)
     if name:
         yield Question(one.edition, "text", None, "name", name)
@@ -188,15 +189,15 @@ def places_that_say_something(texts: ItemTexts) -> list[int]:
     return places
 
 
-def cut_words(text: str, common: set[str], random: np.random.Generator) -> str:
-    """Some words of a text, in their order. Every other time they are none of the common ones, if there are
-    enough; people ask either way.
+def cut_words(text: str, count: int, common: set[str], random: np.random.Generator) -> str:
+    """So many words of a text, in their order. Every other time they are none of the common ones, if there
+    are enough; people ask either way.
     """
     words = text.split()
     telling = [place for place, word in enumerate(words) if word.casefold() not in common]
     long = [place for place, word in enumerate(words) if len(word) > SHORT] or list(range(len(words)))
-    places = telling if len(telling) >= PIECE and random.random() < 0.5 else long
-    chosen = sorted(random.permutation(len(places))[:PIECE].tolist())
+    places = telling if len(telling) >= count and random.random() < 0.5 else long
+    chosen = sorted(random.permutation(len(places))[:count].tolist())
     return " ".join(words[places[place]] for place in chosen)
 
 

@@ -60,7 +60,8 @@ class ServedCollection:
             some = questions[start : start + TOGETHER]
             searches = [{"limit": DEPTH, **one.body, **options} for one in some]
             answer = self.client.post("/v1/search/batch", json={"searches": searches})
-            answer.raise_for_status()
+            if answer.is_error:
+                raise MultifoldError(f"{some[0].asked}: {answer.text}")
             for question, told in zip(some, answer.json()["answers"], strict=True):
                 if told["error"] is not None:
                     raise MultifoldError(f"{question.asked}: {told['error']['message']}")

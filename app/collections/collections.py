@@ -236,7 +236,9 @@ class Collections:
         encoders = self.workers.query_encoders()
         waiting = Counter(
             {
-                "items": self.workers.quick.waiting,
+                "items": self.workers.reading.waiting,
+                "make": self.workers.making.waiting,
+                "write": sum(service.changes.waiting for service in services),
                 "draw": self.workers.render.waiting,
                 "search": sum(service.searches.waiting for service in services),
             }

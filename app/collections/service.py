@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from app.collections.changes import ChangeQueue
 from app.collections.evidence import EvidenceFitter
 from app.collections.workers import Workers
 from app.concurrency.batching import Batcher
@@ -25,6 +26,7 @@ from index.search.query import Query
 from index.store.filters import Filter
 from index.store.item_rows import ItemError
 from multifold.bundle.encoder import Encoder
+from multifold.errors import MultifoldError
 from multifold.types import SIDE_OF, Feature, Hit, Item, Observation
 
 CLUSTER_SEARCHERS = 4  # threads that wait for Milvus and the database side by side; FAISS works in one
@@ -58,10 +60,10 @@ class CollectionService:
         self.observer = observer
         self.name = name
         self.home = home  # the folder of the collection
-        self.writing = threading.Lock()
+        self.writing = threading.RLock()
         self.evidence = EvidenceFitter(observer, collection)
         self.deduplicator = Deduplicator(collection)
-        self.run = workers.quick.run  # does work in a thread
+        self.run = workers.reading.run  # reads in a thread
         self._query_encoder = workers.query_encoder(observer)
         self.searches: Batcher[Query, list[Hit]] = Batcher(
             lambda queries: collection.search_many(queries),
@@ -69,6 +71,9 @@ class CollectionService:
             room=settings.queue,
             threads=CLUSTER_SEARCHERS if settings.milvus else 1,
             watch=workers.telemetry.watch("search"),
+        )
+        self.changes = ChangeQueue(
+            collection, self.put, self.writing, settings, workers.telemetry.watch("write")
         )
         collection.on_change = self._note_change
         self._note_change()  # what another process wrote before
@@ -112,7 +117,14 @@ class CollectionService:
             if isinstance(mesh, MeshData) and self.settings.keep_files:
                 source = replace(source, files=(mesh,))
         with span("make", collection=self.name):
-            return await self.run(lambda: pipeline.make_item(self.observer, originals, source, drawn))
+            return await self.workers.making.run(
+                lambda: pipeline.make_item(self.observer, originals, source, drawn), admitted=mesh is not None
+            )
+
+    async def write(self, items: Sequence[Encoded], *, of_job: bool = False) -> list[Written]:
+        """Write items that were prepared; those of others that wait are written with them."""
+        names = [one.item.id for one in items if isinstance(one, EncodedItem)]
+        return await self.changes.write(names, lambda: items, admitted=True, of_job=of_job)
 
     def put(self, items: Sequence[Encoded]) -> list[Written]:
         """Write items together, and say what became of each; one that failed before stays an error."""
@@ -121,22 +133,34 @@ class CollectionService:
             written = iter(pipeline.write_items(self.collection, ready) if ready else [])
         return [next(written) if isinstance(one, EncodedItem) else one for one in items]
 
-    def patch(self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None) -> WrittenItem:
+    async def patch(
+        self, name: str, texts: Sequence[str] | None, payload: Mapping[str, Any] | None
+    ) -> WrittenItem:
         """Change captions or payload of an item; the rest of it stays."""
-        captions = (
-            None if texts is None else pipeline.encode_item(self.observer, PreparedItem(name, tuple(texts)))
+        captions = None
+        if texts is not None:
+            prepared = PreparedItem(name, tuple(texts))
+            self.changes.refuse_if_full()
+            captions = await self.workers.making.run(lambda: pipeline.encode_item(self.observer, prepared))
+        (written,) = await self.changes.write(
+            [name], lambda: [self._patched(name, captions, payload or {})], admitted=captions is not None
         )
-        with self.writing:
-            former = self.item(name)
-            if captions is not None:  # the former ones are no longer needed, be they damaged
-                former = replace(former, damaged=tuple(o for o in former.damaged if o.kind != "caption"))
-            former = self.repaired(former)
-            item = replace(former, payload=merge_patch(former.payload, payload or {}))
-            if captions is not None:
-                others = (one for one in former.observations if one.kind != "caption")
-                item = replace(item, observations=(*captions.item.observations, *others))
-            warnings = captions.warnings if captions else ()
-            return WrittenItem(item, warnings, self.collection.upsert([item]))
+        if isinstance(written, MultifoldError):
+            raise written
+        return written
+
+    def _patched(self, name: str, captions: EncodedItem | None, payload: Mapping[str, Any]) -> EncodedItem:
+        former = self.item(name)
+        if captions is not None:  # the former ones are no longer needed, be they damaged
+            former = replace(former, damaged=tuple(o for o in former.damaged if o.kind != "caption"))
+        former = self.repaired(former)
+        item = replace(former, payload=merge_patch(former.payload, payload))
+        if captions is None:
+            return EncodedItem(item)
+        others = (one for one in former.observations if one.kind != "caption")
+        return EncodedItem(
+            replace(item, observations=(*captions.item.observations, *others)), captions.warnings
+        )
 
     def repair(self, name: str) -> None:
         """Write an item again as far as it is known: its damaged features from its originals."""
@@ -189,6 +213,7 @@ class CollectionService:
         self.workers.audit.record(action, self.name, ids, count, self.collection.version)
 
     def close(self) -> None:
-        """Answer the searches that were accepted, then close the collection."""
+        """Answer what was accepted, then close the collection."""
         self.searches.close()
+        self.changes.close()
         self.collection.close()

@@ -8,16 +8,19 @@ from app.operations.telemetry import Telemetry
 from app.search.encoding import QueryEncoder
 from app.settings import Settings
 
+MAKERS = 2  # threads that encode what is written
+
 
 class Workers:
-    """Rendering has a pool of its own, as it takes seconds and must not keep others waiting."""
+    """Each kind of work has threads and a bounded queue of its own, so that none keeps the others waiting."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.telemetry = Telemetry(log_all=settings.log == "all")
         self.audit = AuditLog(settings.data / "audit.jsonl")
         watch = self.telemetry.watch
-        self.quick = ThreadPool(settings.workers, settings.queue, watch("items"))
+        self.reading = ThreadPool(settings.workers, settings.queue, watch("items"))
+        self.making = ThreadPool(MAKERS, settings.queue, watch("make"))
         self.render = RenderPool(settings.renderers, settings.queue, watch("draw"))
         self.fetcher = FileFetcher(settings.fetch_hosts, settings.max_body)
         self._query_encoders: dict[ObservationEncoder, QueryEncoder] = {}
@@ -37,6 +40,7 @@ class Workers:
         """Finish what was accepted."""
         for encoder in self.query_encoders():
             encoder.close()
-        self.quick.close()
+        self.reading.close()
+        self.making.close()
         self.render.close()
         self.telemetry.tracing.close()

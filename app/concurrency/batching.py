@@ -3,6 +3,8 @@
 Requests wait in a bounded queue, in which one may let others pass. Threads take all that wait, up to the
 size of a batch, and answer them together: under load batches grow by themselves, and no request waits for a
 batch to fill. If a batch fails, each of its requests is tried on its own, so a bad one fails alone.
+
+What would wait longer than the queue's `patience` is refused when it comes, as what finds it full is.
 """
 
 import asyncio
@@ -21,6 +23,7 @@ from app.operations.logs import key_name
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 LONGEST_RETRY_SECONDS = 30
+LONGEST_WAIT = 5.0  # seconds, by how long requests take lately
 SMOOTHING = 0.1
 KeyName: TypeAlias = str | None
 OnBatch: TypeAlias = Callable[[Sequence[KeyName], float, float], None]  # whose; seconds waited, worked
@@ -56,17 +59,19 @@ class Batcher(Generic[Request, Answer]):
 
     def __init__(
         self,
-        work: Callable[[list[Request]], Sequence[Answer]],
+        work: Callable[[list[Request]], Sequence[Answer | Exception]],
         *,
         most: int,
         room: int,
         threads: int = 1,
         watch: OnBatch = ignore_batch,
+        patience: float = LONGEST_WAIT,
     ) -> None:
         self._work = work
         self._most = most
         self._room = room
         self._watch = watch
+        self._patience = patience
         self._queue: list[_Waiting[Request, Answer]] = []  # a heap
         self._numbers = itertools.count()
         self._changed = threading.Condition()
@@ -77,13 +82,18 @@ class Batcher(Generic[Request, Answer]):
             thread.start()
 
     def refuse_if_full(self) -> None:
-        if len(self._queue) >= self._room:
-            raise QueueFullError(len(self._queue), len(self._queue) * self._each)
+        """Refuse a request before any work is done for it."""
+        wait = len(self._queue) * self._each / len(self._threads)
+        if len(self._queue) >= self._room or wait > self._patience:
+            raise QueueFullError(len(self._queue), wait)
 
-    async def ask(self, request: Request, *, delay: float = 0.0, admitted: bool = False) -> Answer:
+    async def ask(
+        self, request: Request, *, delay: float = 0.0, admitted: bool = False, finishes: bool = False
+    ) -> Answer:
         """The answer; what comes up to `delay` seconds later goes first.
 
-        What another queue has `admitted` is not refused. Who is cancelled waits no more.
+        What another queue has `admitted` is not refused. Who is cancelled is not answered, but for one that
+        `finishes` and has begun.
         """
         if not admitted:
             self.refuse_if_full()
@@ -95,14 +105,21 @@ class Batcher(Generic[Request, Answer]):
                 raise QueueFullError(len(self._queue), 1.0)
             heapq.heappush(self._queue, job)
             self._changed.notify()
-        try:
-            return await answer
-        except asyncio.CancelledError:
-            with self._changed:
-                if job in self._queue:
-                    self._queue.remove(job)
-                    heapq.heapify(self._queue)
-            raise
+        while True:
+            try:
+                return await asyncio.shield(answer)
+            except asyncio.CancelledError:
+                if self._withdraw(job) or not finishes:
+                    answer.cancel()
+                    raise
+
+    def _withdraw(self, job: _Waiting[Request, Answer]) -> bool:
+        """Take a request out of the queue, if it still waits there."""
+        with self._changed:
+            if waits := job in self._queue:
+                self._queue.remove(job)
+                heapq.heapify(self._queue)
+            return waits
 
     @property
     def waiting(self) -> int:

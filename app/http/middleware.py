@@ -8,7 +8,6 @@ import time
 from collections.abc import Awaitable
 from itertools import count
 
-import anyio
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
@@ -111,20 +110,23 @@ class ErrorBoundary(HttpMiddleware):
 
 
 class RequestTimeout(HttpMiddleware):
-    """Cancels a request that takes too long, or whose client has left."""
+    """Cancels a request that takes too long, or whose client has left. A change that has begun goes on."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
         super().__init__(app)
         self.seconds = seconds
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = gone = False
+        started = gone = over = False
+        task = asyncio.current_task()
+        assert task is not None
         watcher: asyncio.TimerHandle | asyncio.Task[None] | None = None
 
         async def watch_for_disconnect() -> None:
             nonlocal gone
             gone = (await receive())["type"] == "http.disconnect"
-            limit.cancel()
+            if not over:
+                task.cancel()
 
         def begin_watching() -> None:
             nonlocal watcher
@@ -142,15 +144,24 @@ class RequestTimeout(HttpMiddleware):
             started = True
             await send(message)
 
-        with anyio.move_on_after(self.seconds) as limit:
-            try:
-                await self.app(scope, receive_and_watch, note_start)
-            except ClientDisconnect:
-                gone = True
-            finally:
-                if watcher is not None:
-                    watcher.cancel()
-        if limit.cancelled_caught and not (started or gone):
+        try:
+            async with asyncio.timeout(self.seconds) as limit:
+                try:
+                    await self.app(scope, receive_and_watch, note_start)
+                except ClientDisconnect:
+                    gone = True
+                finally:
+                    over = True
+                    if watcher is not None:
+                        watcher.cancel()
+        except asyncio.CancelledError:
+            if not gone:
+                raise
+            task.uncancel()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+        if limit.expired() and not (started or gone):
             sentence = f"it was given up after {self.seconds:g} s; try again, or ask for less"
             error = ApiError(503, "timeout", sentence, retry_after=1)
             await error_response(error, scope["state"]["request_id"])(scope, receive, send)

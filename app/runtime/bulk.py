@@ -31,11 +31,13 @@ MOST_NOTES = 100  # that the result of a job shows
 INGEST_JOB = "ingest"
 
 
-async def write_many(service: CollectionService, raws: Sequence[Mapping[str, Any]]) -> list[Written]:
+async def write_many(
+    service: CollectionService, raws: Sequence[Mapping[str, Any]], *, of_job: bool = False
+) -> list[Written]:
     """Write items, each on its own: one that is refused does not keep the others out."""
     turns = asyncio.Semaphore(ITEMS_AT_ONCE)
     items = await asyncio.gather(*(_prepare(service, raw, turns) for raw in raws))
-    outcomes = await service.run(partial(service.put, items))
+    outcomes = await service.write(items, of_job=of_job)
     if written := [outcome.item.id for outcome in outcomes if isinstance(outcome, WrittenItem)]:
         service.audit("put", written, len(written))
     return outcomes
@@ -67,7 +69,7 @@ async def run_ingest(collections: Collections, job: JobRecord, progress: JobProg
     items = job.spec["items"]
     while progress.done < len(items):
         batch = items[progress.done : progress.done + ITEMS_A_STEP]
-        outcomes = await write_many(service, batch)
+        outcomes = await write_many(service, batch, of_job=True)
         if busy := [outcome for outcome in outcomes if isinstance(outcome, QueueFullError)]:
             await asyncio.sleep(max(one.retry_after or 1 for one in busy))
             continue  # an item that is written twice is the same item

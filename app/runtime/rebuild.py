@@ -123,7 +123,7 @@ class CollectionCopier:
     async def _copy_changed(self, ids: Sequence[str]) -> None:
         items = await self._source.run(lambda: [self._from.get(name) for name in ids])
         gone = [name for name, item in zip(ids, items, strict=True) if item is None]
-        await self._target.run(lambda: self._target.delete(gone))
+        await self._target.changes.remove(gone, of_job=True)
         for name in gone:
             self._missing.pop(name, None)
         await self._copy([item for item in items if item is not None])
@@ -134,7 +134,7 @@ class CollectionCopier:
         while page := await self._source.run(
             partial(self._from.read, page_of_judgements, after, ITEMS_A_PAGE)
         ):
-            await self._target.run(partial(self._store_verdicts, page))
+            await self._target.changes.run(partial(self._store_verdicts, page), of_job=True)
             after = page[-1].id
 
     def _store_verdicts(self, page: Sequence[Judgement]) -> None:
@@ -162,7 +162,7 @@ class CollectionCopier:
     async def _copy(self, page: Sequence[Item]) -> None:
         turns = asyncio.Semaphore(ITEMS_AT_ONCE)
         encoded = await asyncio.gather(*(self._prepare(item, turns) for item in page))
-        written = await self._target.run(partial(self._target.put, encoded))
+        written = await self._target.write(encoded, of_job=True)
         for item, outcome in zip(page, written, strict=True):
             if not isinstance(outcome, MultifoldError):
                 self._missing.pop(item.id, None)

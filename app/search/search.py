@@ -191,7 +191,7 @@ async def _find_folded(service: CollectionService, query: Query) -> list[Hit]:
     while True:
         reach *= DUPLICATE_REACH_FACTOR
         hits = await _find(service, replace(query, offset=0, limit=reach))
-        folded = await service.run(partial(service.deduplicator.fold, hits))
+        folded = await service.run(partial(service.deduplicator.fold, hits), admitted=True)
         if len(folded) >= end or len(hits) < reach or reach >= DUPLICATE_REACH_LIMIT:
             return [replace(hit, same=tuple(same)) for hit, same in folded[query.offset : end]]
 
@@ -222,7 +222,7 @@ async def explain_hits(
     if not planned.options.explain:
         return hits
     weighted = [(one.vector, weight) for one, (_, weight) in zip(encoded, planned.parts, strict=True)]
-    return await service.run(lambda: insight.with_side_scores(service, weighted, hits))
+    return await service.run(lambda: insight.with_side_scores(service, weighted, hits), admitted=True)
 
 
 def confidence_basis(planned: PlannedSearch) -> ConfidenceBasis | None:

@@ -4,6 +4,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -94,6 +95,35 @@ def test_what_takes_too_long_is_given_up(
         assert "1.5 s" in response.json()["error"]["message"]
         assert response.headers["retry-after"] == "1"
         until(lambda: ask(hasty, "red").status_code == 200)
+
+
+def test_changes_that_wait_hold_nobody_up(small: House) -> None:
+    with ThreadPoolExecutor(8) as people:
+        with small.service.writing:
+            changes = [people.submit(small.client.delete, f"/v1/items/none-{n}") for n in range(8)]
+            until(lambda: sum(one.done() for one in changes) >= 5)  # one has begun, and two wait
+            for _ in range(4):
+                assert small.client.get("/v1/items/a", timeout=20).status_code == 200
+                assert small.client.post("/v1/items/scroll", json={}, timeout=20).status_code == 200
+        answers = [one.result().status_code for one in changes]
+    assert sorted(answers) == [200] * 3 + [429] * 5
+
+
+def test_what_is_given_up_has_changed_nothing_and_what_has_begun_is_told(
+    tmp_path: Path, bundle: Path
+) -> None:
+    with house(tmp_path, bundle, request_timeout=1.5) as hasty, ThreadPoolExecutor(2) as people:
+        files = {"texts": (None, "a red box")}
+        until(lambda: hasty.client.put("/v1/items/a", files=files).status_code == 200)
+        with hasty.service.writing:
+            begun = people.submit(hasty.client.delete, "/v1/items/a")
+            time.sleep(0.5)  # it has begun
+            waits = people.submit(hasty.client.put, "/v1/items/b", files=files)
+            given_up = waits.result()
+        assert (given_up.status_code, given_up.json()["error"]["code"]) == (503, "timeout")
+        assert (begun.result().status_code, begun.result().json()) == (200, {"removed": 1})
+        assert hasty.client.get("/v1/items/a").status_code == 404
+        assert hasty.client.get("/v1/items/b").status_code == 404
 
 
 def test_nothing_is_encoded_for_those_who_left(small: House, door: Door) -> None:

@@ -41,6 +41,7 @@ async def write_items(service: CollectionDep, body: BulkBody) -> BulkAnswer:
     If all are refused, the answer is an error, and has `results` beside it. A body may also be one item.
     """
     check_many(len(body.items), "items", service.settings.max_batch)
+    service.changes.refuse_if_full()
     outcomes = await write_many(service, body.items)
     results = tuple(_outcome(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True))
     refusals = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
@@ -64,9 +65,9 @@ async def delete_items(service: CollectionDep, body: ItemDeleteBody) -> RemovalA
     """Remove the items of these ids, or those that a filter lets through."""
     chosen = _chosen(body)
     if chosen is not None:
-        removed = await service.run(lambda: service.delete_where(chosen))
+        removed = await service.changes.run(lambda: service.delete_where(chosen))
     else:
-        removed = await service.run(lambda: service.delete(list(body.ids or ())))
+        removed = await service.changes.remove(list(body.ids or ()))
     service.audit("delete", list(body.ids or [json.dumps(body.filter)]), removed)
     return RemovalAnswer(removed=removed)
 

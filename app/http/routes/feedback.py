@@ -36,7 +36,7 @@ router = APIRouter(prefix="/feedback", tags=["feedback"])
 async def judge_hit(service: CollectionDep, address: AddressDep, body: FeedbackBody) -> FeedbackEntry:
     """Say that an item is good or bad for a query; who says something else of both later, changes it."""
     parts = read_parts(body.query, service.settings.max_text)
-    judgement = await service.run(lambda: recording.record_verdict(service, parts, body))
+    judgement = await service.changes.run(lambda: recording.record_verdict(service, parts, body))
     service.workers.telemetry.verdict(service.name, body.verdict)
     service.audit(f"feedback {body.verdict}", [body.item], 1)
     return _serialize(judgement, address)
@@ -74,7 +74,7 @@ async def get_verdict_file(service: CollectionDep, feedback_id: str, index: int)
 @router.delete("/{feedback_id}", responses=error_responses(422, 503))
 async def delete_verdict(service: CollectionDep, feedback_id: str) -> RemovalAnswer:
     """Forget a verdict. Removing one that is not there removes 0."""
-    removed = await service.run(lambda: service.collection.withdraw(feedback_id))
+    removed = await service.changes.run(lambda: service.collection.withdraw(feedback_id))
     service.audit("remove feedback", [feedback_id], removed)
     return RemovalAnswer(removed)
 

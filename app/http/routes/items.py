@@ -144,7 +144,7 @@ async def write_item(service: CollectionDep, item_id: str, body: ItemBody) -> It
 async def change_item(service: CollectionDep, item_id: str, body: ItemPatchBody) -> ItemWriteAnswer:
     """Change the payload or the captions of an item; its pictures stay."""
     texts = body.texts and [check_text(text, service.settings.max_text) for text in body.texts]
-    changed = await service.run(lambda: service.patch(item_id, texts, body.payload))
+    changed = await service.patch(item_id, texts, body.payload)
     service.audit("patch", [item_id], 1)
     return serialize_written(changed)
 
@@ -158,16 +158,17 @@ async def get_item(item: ItemDep, address: AddressDep) -> StoredItem:
 @router.delete("/{item_id:path}", responses=error_responses(404, 422))
 async def delete_item(service: CollectionDep, item_id: str) -> RemovalAnswer:
     """Remove an item. Removing one that is not there removes 0."""
-    removed = await service.run(lambda: service.delete([item_id]))
+    removed = await service.changes.remove([item_id])
     service.audit("delete", [item_id], removed)
     return RemovalAnswer(removed=removed)
 
 
 async def _write(service: CollectionService, item: NewItem) -> ItemWriteAnswer:
     settings = service.settings
+    service.changes.refuse_if_full()
     source = await load_item(item, ItemFiles(service.workers.fetcher, settings.max_body), settings)
     prepared = await service.prepare(source)
-    (written,) = await service.run(partial(service.put, [prepared]))
+    (written,) = await service.write([prepared])
     if isinstance(written, MultifoldError):
         raise written
     service.audit("put", [item.id], 1)

@@ -134,7 +134,7 @@ async def accept_tags(service: CollectionDep, body: TagAcceptBody) -> wire.TagCh
         sure = [tag for tag, confidence in every if confidence >= body.min_confidence]
         tags.setdefault(one.id, []).extend(sure)
     work = partial(machine_tags.accept_tags, service, tags, body.key or NO_KEY)
-    changed, missing = await service.run(work)
+    changed, missing = await service.changes.run(work)
     service.audit("tag", changed, len(changed))
     return wire.TagChangeAnswer(len(changed), tuple(missing), service.collection.version)
 
@@ -144,7 +144,7 @@ async def remove_tags(service: CollectionDep, body: TagRemoveBody) -> wire.TagCh
     """Remove machine-made tags: all of them, or those of some items, of a key, or some tags."""
     where = parse_filter(body.filter) if body.filter else None
     work = partial(machine_tags.remove_tags, service, body.ids, where, body.key, body.tags)
-    changed = await service.run(work)
+    changed = await service.changes.run(work)
     service.audit("untag", changed, len(changed))
     return wire.TagChangeAnswer(len(changed), (), service.collection.version)
 

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -35,12 +36,15 @@ class Kitchen:
 
 
 def run(
-    test: Callable[[Kitchen, Batcher[int, int]], Awaitable[None]], most: int = 8, room: int = 32
+    test: Callable[[Kitchen, Batcher[int, int]], Awaitable[None]],
+    most: int = 8,
+    room: int = 32,
+    **options: Any,  # noqa: ANN401
 ) -> Kitchen:
     kitchen = Kitchen()
 
     async def whole() -> None:
-        batcher = Batcher(kitchen.work, most=most, room=room)
+        batcher = Batcher(kitchen.work, most=most, room=room, **options)
         try:
             await test(kitchen, batcher)
         finally:
@@ -109,6 +113,41 @@ def test_a_full_queue_refuses_and_says_when_to_come_again() -> None:
         assert await batcher.ask(5) == 10
 
     run(test, room=2)
+
+
+def test_what_would_wait_too_long_is_refused_when_it_comes() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        first = await occupied(kitchen, batcher)
+        await asyncio.sleep(0.05)
+        kitchen.open.set()
+        assert await first == 2  # from now on it is known how long one takes
+        kitchen.open.clear()
+        kitchen.entered.clear()
+        first = await occupied(kitchen, batcher)
+        (waits,) = await asked(batcher, 2)
+        with pytest.raises(QueueFullError, match="1 requests are waiting"):
+            await batcher.ask(3)
+        kitchen.open.set()
+        assert [await first, await waits, await batcher.ask(3)] == [2, 4, 6]
+
+    assert run(test, patience=0.001).batches == [[1], [1], [2], [3]]
+
+
+def test_who_goes_away_hears_what_became_of_what_has_begun_if_it_finishes() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        first = asyncio.create_task(batcher.ask(1, finishes=True))
+        await kitchen.busy()
+        waits = asyncio.create_task(batcher.ask(2, finishes=True))
+        await asyncio.sleep(0)
+        for gone in (first, waits):
+            gone.cancel()
+        await asyncio.sleep(0.01)
+        kitchen.open.set()
+        told = await asyncio.gather(first, waits, return_exceptions=True)
+        assert told[0] == 2
+        assert isinstance(told[1], asyncio.CancelledError)
+
+    assert run(test).batches == [[1]]
 
 
 def test_who_goes_away_costs_nothing() -> None:

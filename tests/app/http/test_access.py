@@ -150,7 +150,7 @@ class TestKeys:
         with Client(locked.url, api_key=WRITE) as client:
             assert client.wait(job["job"]["id"]).state == "done"
             client.delete("by-job")
-        assert costs()[work("items")] > middle.get(work("items"), 0.0)
+        assert costs()[work("write")] > middle.get(work("write"), 0.0)
         lines = (locked.service.settings.data / "audit.jsonl").read_text().splitlines()
         writers = [line["key"] for line in map(json.loads, lines) if line["ids"] == ["by-job"]]
         assert writers == ["write-2", "write-2"]

@@ -107,7 +107,7 @@ def test_requests_batches_cache_and_collection_are_counted(shop: House) -> None:
     assert after("multifold_cache_requests_total", result="hit") == hits + 1
     assert after("multifold_items", collection="main") == 4
     assert after("multifold_version", collection="main") == shop.service.collection.version
-    for work in ("text", "image", "search", "draw", "decode", "items"):
+    for work in ("text", "image", "search", "draw", "decode", "items", "make", "write"):
         assert after("multifold_queue_waiting", work=work) is not None
     assert after.count("multifold_work_seconds_count", work="text") >= 1
     assert after.count("multifold_batch_size_bucket", work="search", le="+Inf") >= 2

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.collections.service import CollectionService
+from app.ingest import pipeline
 from app.ingest.pipeline import EncodedItem
 from app.runtime import bulk
+from index.collection import Collection
 from multifold.client import Client, NewItem, ServiceError
 from tests.app.answers import refused
 from tests.app.house import House, house
@@ -45,13 +46,13 @@ def test_a_job_is_cancelled(client: Client, monkeypatch: pytest.MonkeyPatch) -> 
     client.create_collection("few")
     few = client.collection("few")
     monkeypatch.setattr(bulk, "ITEMS_A_STEP", 1)
-    go_on, plain = threading.Event(), CollectionService.put
+    go_on, plain = threading.Event(), pipeline.write_items
 
-    def slow(self: CollectionService, items: list[EncodedItem]) -> object:
+    def slow(collection: Collection, items: list[EncodedItem]) -> object:
         wait_for(go_on, "the test to let it go on")
-        return plain(self, items)
+        return plain(collection, items)
 
-    monkeypatch.setattr(CollectionService, "put", slow)
+    monkeypatch.setattr(pipeline, "write_items", slow)
     job = few.upsert_later(items(5))
     waiting = few.upsert_later(items(5))
     assert few.cancel(waiting.id).state == "cancelled"

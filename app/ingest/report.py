@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePath
 
 from app.ingest.plan import IngestPlan
-from multifold.files.folder import NO_ITEMS, FileProblem
+from multifold.files.folder import TEXT_SUFFIXES, FileProblem
 
 PROBLEMS_SHOWN = 20
 
@@ -58,11 +58,12 @@ class IngestReport:
         lines += [f"  note on {warning}" for warning in self.warnings[:PROBLEMS_SHOWN]]
         if (more := len(self.warnings) - PROBLEMS_SHOWN) > 0:
             lines.append(f"  … and {more} more notes; --report FILE writes all of them")
-        told = [(name, NO_ITEMS.get(PurePath(name).suffix.lower())) for name in self.passed_over]
-        named = [f"  {name}: {reason}" for name, reason in told if reason is not None][:PROBLEMS_SHOWN]
-        if others := len(self.passed_over) - len(named):
-            named.append(f"  {others} other {'file was' if others == 1 else 'files were'} passed over")
-        return [*lines, *named]
+        texts = [one for one in self.passed_over if PurePath(one).suffix.lower() in TEXT_SUFFIXES]
+        for name in texts[:PROBLEMS_SHOWN]:
+            lines.append(f"  {name}: no mesh or picture has its name, so it is the caption of nothing")
+        if others := len(self.passed_over) - len(texts[:PROBLEMS_SHOWN]):
+            lines.append(f"  {others} other {'file was' if others == 1 else 'files were'} passed over")
+        return lines
 
     def write(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

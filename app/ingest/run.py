@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from tqdm import tqdm
@@ -15,7 +16,7 @@ from app.ingest.caches import CONTENTS_FILE, ContentCache, ViewCache
 from app.ingest.originals import OriginalFiles
 from app.ingest.pipeline import WRITE_BATCH, IngestPipeline, ItemWriter
 from app.ingest.plan import IngestPlan, plan_folder, plan_manifest
-from app.ingest.progress import show_progress
+from app.ingest.progress import ProgressLines, show_progress
 from app.ingest.report import IngestReport
 from app.ingest.sender import ServiceSender
 from app.ingest.sources import IngestTask, find_source, record_source
@@ -191,10 +192,14 @@ def compare(request: IngestRequest, destination: IngestDestination) -> IngestPla
             entries = list(manifest.read(request.paths[0], request.split))
             return plan_manifest(entries, destination.collection, destination.views, contents)
         source = find_source(destination.home, request.root)
+        lines = ProgressLines("reading meshes", None)
         with tqdm(desc="reading meshes", unit="mesh", disable=None, delay=1) as bar:
+            numbers = count(1)
 
             def companions(mesh: Path, root: Path) -> Iterable[Path]:
                 bar.update()
+                if bar.disable:
+                    lines.show(next(numbers))
                 return contents.companions(mesh, root)
 
             layout = request.layout(destination.settings, companions)

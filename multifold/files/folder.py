@@ -40,14 +40,8 @@ HEIF_SUFFIXES = (".heic", ".heif", ".hif")  # read if the extra is installed
 UNREADABLE_SUFFIXES = (".jxl", ".jp2", ".svg", ".psd", ".exr", ".hdr", ".tga")
 RAW_SUFFIXES = (".arw", ".cr2", ".cr3", ".dng", ".nef", ".orf", ".raf", ".rw2")
 
-# Files that somebody may have meant to be items, and why they are none.
 ARCHIVE_SUFFIXES = (".zip", ".7z", ".rar", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 FILM_SUFFIXES = (".mp4", ".mov", ".avi", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg", ".wmv")
-NO_ITEMS: Mapping[str, str] = {
-    **dict.fromkeys((".txt", ".json"), "no mesh or picture has its name, so it is the caption of nothing"),
-    **dict.fromkeys(ARCHIVE_SUFFIXES, "archives are not opened; unpack it"),
-    **dict.fromkeys(FILM_SUFFIXES, "films are not read; save a picture of it"),
-}
 
 ItemUnit: TypeAlias = Literal["file", "folder"]
 
@@ -221,6 +215,10 @@ class _FolderReader:
             self._report(path, "it needs a decoder: pip install 'multifold[heif]'; or save it as JPEG")
         elif suffix in (*UNREADABLE_SUFFIXES, *RAW_SUFFIXES):
             self._report(path, f"{suffix[1:]} pictures are not read; save it as JPEG, PNG or WebP")
+        elif suffix in ARCHIVE_SUFFIXES:
+            self._report(path, "archives are not opened; unpack it")
+        elif suffix in FILM_SUFFIXES:
+            self._report(path, "films are not read; save a picture of it")
         elif converter := self._layout.converters.get(suffix):
             self._report(path, f"{suffix[1:]} files are not read; convert it to glb with {converter}")
         elif not (suffix in TABLE_SUFFIXES or (suffix in TEXT_SUFFIXES and owner in self._groups)):

@@ -27,6 +27,15 @@ def test_a_line_comes_now_and_then(seconds: list[float]) -> None:
     ]
 
 
+def test_without_a_total_the_count_alone_is_said(
+    seconds: list[float], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = ProgressLines("reading meshes", None)
+    seconds[0] = 11
+    lines.show(186)
+    assert capsys.readouterr().out == "reading meshes: 186\n"
+
+
 def test_counts_add_up_where_there_is_no_terminal(
     seconds: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -349,6 +349,8 @@ class SavedEngines:
     ) -> tuple[int, dict[EngineKey, IndexEngine]] | None:
         """Version and engines of the last save, if it fits and is no newer than `most`; None: rebuild."""
         engines: dict[EngineKey, IndexEngine] = {}
+        if not is_saved(self._folder):
+            return None
         try:
             save = json.loads((self._folder / CURRENT).read_bytes())
             if other := [key for key in self._fits if save[key] != self._fits[key]]:
@@ -363,8 +365,6 @@ class SavedEngines:
                 engines[side, kind].load(self._folder / save["folder"] / f"{side}-{kind}")
             if self._fits != self._stamp:
                 self._write_current(save)
-        except FileNotFoundError:
-            return None
         except (IndexEngineError, OSError, ValueError, KeyError, TypeError) as error:
             log.warning("the saved index in %s is rebuilt from the store: %s", self._folder, error)
             for engine in engines.values():

@@ -32,7 +32,7 @@ from index.store.checksums import find_damage
 from index.store.folder_locks import refuse_network
 from index.store.schema import VERSION, tables
 from index.store.store import Store
-from multifold.durable import make_folder, sync_folder, temporary_path
+from multifold.durable import TEMPORARY_PREFIX, make_folder, sync_folder
 from multifold.errors import MultifoldError
 
 OTHERS = "SELECT name FROM sqlite_master WHERE type <> 'index'"  # tables, and what runs by itself
@@ -49,7 +49,8 @@ def restore_snapshot(
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise SnapshotError(f"{folder} is not empty: restore into a new folder.")
     make_folder(folder.resolve().parent)
-    unpacked = temporary_path(folder.resolve())
+    unpacked = folder.resolve().with_name(f"{TEMPORARY_PREFIX}{folder.resolve().name}")
+    shutil.rmtree(unpacked, ignore_errors=True)  # what a killed process left
     try:
         unpacked.mkdir()
         contents = _unpack(path, unpacked, vector_id, on_progress)

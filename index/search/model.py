@@ -1,6 +1,8 @@
 """How the evidence of the legs is weighted: a model for each side of a query, and what holds before a fit."""
 
+import hashlib
 import json
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
@@ -11,6 +13,8 @@ from jaxtyping import Float64
 from index.search.confidence import CONFIDENCE_PRIOR, Curves
 from index.search.promise import Outcome, QueryClass
 from multifold.types import ASPECTS, Leg, Side
+
+log = logging.getLogger(__name__)
 
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 
@@ -157,12 +161,19 @@ class EvidenceModel:
             "version": self.version,
             "made_with": self.made_with,
         }
-        return json.dumps(facts | {"sides": {side: one.fields() for side, one in self.sides.items()}})
+        text = json.dumps(facts | {"sides": {side: one.fields() for side, one in self.sides.items()}})
+        return f"{_sum(text)} {text}"
 
     @classmethod
     def from_json(cls, note: str) -> "EvidenceModel | None":
-        """A stored model; None if it was fitted by other rules."""
-        fields = json.loads(note)
+        """A stored model; None if it was fitted by other rules, or is damaged."""
+        told, _, text = note.partition(" ")
+        if told != _sum(text):
+            log.warning(
+                "the weights of the evidence are damaged, or older than this version: they are fitted anew"
+            )
+            return None
+        fields = json.loads(text)
         if fields.get("rules") != RULES:
             return None
         sides = {side: SideModel.of(one) for side, one in fields["sides"].items()}
@@ -170,6 +181,10 @@ class EvidenceModel:
 
 
 UNFITTED = EvidenceModel()
+
+
+def _sum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def by_name(weights: Weights) -> dict[str, float]:

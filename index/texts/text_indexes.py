@@ -23,7 +23,9 @@ from index.store.schema import items, observations
 from index.store.store import Store
 from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
 from index.texts.readers import ReaderIndex
+from index.texts.saving import CONTENTS
 from index.texts.words import WordIndex
+from multifold.bundle.bundle import file_hash
 from multifold.bundle.text_reader import TextReader
 from multifold.durable import make_folder, write_file
 from multifold.errors import needs_extra
@@ -233,41 +235,46 @@ class TextIndexes:
         self._builder.start()
 
     def _restore(self) -> bool:
-        if self._home is None:
+        if self._home is None or not (self._home / CURRENT).exists():
             return False
         try:
             saved = json.loads((self._home / CURRENT).read_bytes())
-            if {key: saved[key] for key in self._fits} != self._fits or saved[
-                "version"
-            ] > self._store.version():
-                return False
+            if other := [key for key in self._fits if saved[key] != self._fits[key]]:
+                raise TextIndexError(f"they were saved with another {' and '.join(other)}")
+            folder, version = self._home / saved["folder"], int(saved["folder"].partition("-")[0])
+            if version > self._store.version():
+                raise TextIndexError(f"they have change {version}, and the store has fewer")
             loaded = self._empty()
             for name, index in loaded.each().items():
-                index.load(self._home / saved["folder"] / name)
+                if file_hash(folder / name / CONTENTS) != saved["contents"][name]:
+                    raise TextIndexError(f"{folder / name} is damaged, or of another save")
+                index.load(folder / name)
             if self._writes and self._fits != self._stamp:
-                self._write_current(self._home, saved["version"], saved["folder"])
-        except FileNotFoundError:
-            return False
+                self._write_current(self._home, saved["folder"], saved["contents"])
         except (TextIndexError, OSError, ValueError, KeyError, TypeError) as error:
             log.warning("the saved text indexes in %s are built again from the store: %s", self._home, error)
             return False
-        self.current, self.version, self._saved = loaded, saved["version"], saved["version"]
+        self.current, self.version, self._saved = loaded, version, version
         self._checked = self.words.count()
         return True
 
     def _save(self, home: Path) -> None:
         folder = f"{self.version}-{uuid4().hex[:8]}"
         make_folder(home / folder)
+        contents = {}
         for name, index in self.current.each().items():
             index.save(home / folder / name)
-        self._write_current(home, self.version, folder)
+            contents[name] = file_hash(home / folder / name / CONTENTS)
+        self._write_current(home, folder, contents)
         self._saved = self.version
         for old in home.iterdir():
             if old.is_dir() and old.name != folder:
                 shutil.rmtree(old)
 
-    def _write_current(self, home: Path, version: int, folder: str) -> None:
-        write_file(home / CURRENT, json.dumps({"version": version, "folder": folder, **self._stamp}).encode())
+    def _write_current(self, home: Path, folder: str, contents: Mapping[str, str]) -> None:
+        """The file that names the save that counts, and what is in it."""
+        save = {"folder": folder, "contents": contents, **self._stamp}
+        write_file(home / CURRENT, json.dumps(save).encode())
 
 
 def texts_since(connection: Connection, version: int) -> Iterator[list[ItemTexts]]:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,21 @@ def test_what_is_given_up_has_changed_nothing_and_what_has_begun_is_told(
         assert (begun.result().status_code, begun.result().json()) == (200, {"removed": 1})
         assert hasty.client.get("/v1/items/a").status_code == 404
         assert hasty.client.get("/v1/items/b").status_code == 404
+
+
+def test_a_body_that_comes_slowly_is_given_up_and_holds_nobody_up(tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle, request_timeout=3, queue=2) as hasty, ExitStack() as slow:
+        until(lambda: hasty.client.put("/v1/items/a", files={"texts": (None, "red")}).status_code == 200)
+        request = post_request("/v1/items", b"x" * 100_000, "application/json")
+        port = httpx.URL(hasty.url).port
+        assert port is not None
+        lines = [slow.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(20)]
+        for line in lines:
+            line.sendall(request[:50_000])
+        assert ask(hasty, "red").status_code == 200
+        assert hasty.client.delete("/v1/items/a").status_code == 200
+        for line in lines:
+            assert line.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
 
 
 def test_nothing_is_encoded_for_those_who_left(small: House, door: Door) -> None:

@@ -1,6 +1,8 @@
 """`multifold index import` and `build`: embeddings of any origin become a collection, and its index."""
 
 import re
+import signal
+import subprocess
 import sys
 import time
 from contextlib import AbstractContextManager
@@ -11,7 +13,7 @@ import numpy as np
 import pytest
 
 from index import embedding_files
-from index.contracts import IndexPlan
+from index.contracts import CollectionLocation, IndexPlan
 from index.engines.builder import SegmentBuilder
 from index.engines.faiss_engine import FaissEngine
 from index.engines.segments import Segment
@@ -159,6 +161,35 @@ def test_an_import_goes_on_where_it_was_stopped(
         assert shared(*asked) == 0
         assert f"{written} items written" in shared.out
         assert "600 items, version 600" in shared.out
+
+
+KILLED = """
+import os, signal, sys
+from index import embedding_files
+from index.store.store import Store
+from multifold.cli import main
+embedding_files.ITEMS, upsert, calls = 256, Store.upsert, iter(range(2))
+def killed(store, new):
+    version = upsert(store, new)
+    if next(calls, None) is None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return version
+Store.upsert = killed
+main(["index", *sys.argv[1:]])
+"""
+
+
+def test_an_import_that_is_killed_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is killed after a change is in the store, and before the indexes have it."""
+    shell = Shell(CollectionLocation(tmp_path / "things"), capsys)
+    asked = [*embeddings(tmp_path, VECTORS, [f"thing {n}" for n in range(900)]), "--metric", "cosine"]
+    command = [sys.executable, "-c", KILLED, *map(str, asked), "--data", str(shell.place.folder)]
+    assert subprocess.run(command, check=False, capture_output=True).returncode == -signal.SIGKILL
+    for written in (132, 0):
+        assert shell(*asked) == 0
+        assert f"{written} items written" in shell.out
+        assert "900 items, version 900" in shell.out
+        assert shell("verify") == 0
 
 
 def test_an_import_ends_sealed(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from index.contracts import IndexEngineError, IndexPlan, IndexPlanError
+from index.contracts import IndexEngineError, IndexPlan, IndexPlanError, Memory
 from index.engines import faiss_engine, faiss_library
 from index.engines.builder import SegmentBuilder
 from index.engines.faiss_engine import FaissEngine
 from index.engines.segments import Segment
+from tests.index.disks import no_file_larger_than
 from tests.index.engines.built import exact_of, found
 from tests.waiting import PATIENCE, until, wait_for
 
@@ -202,6 +203,27 @@ def test_types_that_nobody_can_build_are_refused_at_once() -> None:
             engine(type_)
     with pytest.raises(IndexPlanError, match="recall"):
         IndexPlan(recall=1.5)
+
+
+@pytest.mark.parametrize("memory", ["resident", "codes"])
+def test_a_disk_that_is_full_while_rows_are_sealed_loses_nothing_and_heals(
+    tmp_path: Path, memory: Memory
+) -> None:
+    plan = IndexPlan("IVF{cells},SQ8", "cpu", 0.9, seal_at=500, flat_below=0, memory=memory)
+    live = FaissEngine(DIM, "ip", plan, home=tmp_path)
+    exact = exact_of(ROWS)
+    with no_file_larger_than(1 << 12):
+        live.add(np.arange(len(ROWS) - 1), ROWS[:-1])
+        with pytest.raises(OSError, match="large"):
+            live.settle()
+        assert list(tmp_path.iterdir()) == []
+        assert live.reports() == []
+        assert live.search(ROWS[:9], 5)[1].tolist() == exact.search(ROWS[:9], 5)[1].tolist()
+    live.add(np.array([len(ROWS) - 1]), ROWS[-1:])
+    live.settle()
+    assert sum(report.rows for report in live.reports()) >= len(ROWS) - 500
+    assert live.search(ROWS[:9], 5, exact=True)[1].tolist() == exact.search(ROWS[:9], 5)[1].tolist()
+    live.close()
 
 
 @pytest.mark.skipif(faiss_library.gpu_available(), reason="there is a GPU")

@@ -10,7 +10,7 @@ from index.collection import Collection, CollectionError
 from index.fit import fit
 from index.fit.trials import Trial
 from index.search.confidence import CONFIDENCE_PRIOR
-from index.search.model import LEGS, NAMES, PLACES, RULES, EvidenceModel, SideModel, by_name, prior_model
+from index.search.model import LEGS, NAMES, PLACES, EvidenceModel, SideModel, by_name, prior_model
 from multifold.bundle.text_reader import open_text_reader
 from multifold.types import Item, Side
 from tests import reading
@@ -61,10 +61,19 @@ def test_a_model_belongs_to_its_reader_and_its_space(tmp_path: Path, database: s
         assert collection.evidence() is None
 
 
-def test_a_model_of_other_rules_is_none() -> None:
+def test_a_model_of_other_rules_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     note = EvidenceModel({"text": SideModel(prior_model("text").weights)}).to_json()
     assert EvidenceModel.from_json(note) is not None
-    assert EvidenceModel.from_json(note.replace(f'"rules": {RULES}', '"rules": 0')) is None
+    monkeypatch.setattr("index.search.model.RULES", 0)
+    assert EvidenceModel.from_json(note) is None
+
+
+def test_a_model_with_a_flipped_bit_is_none_and_told(caplog: pytest.LogCaptureFixture) -> None:
+    note = EvidenceModel({"text": SideModel(prior_model("text").weights)}).to_json().encode()
+    for place in range(0, len(note), 7):
+        flipped = note[:place] + bytes([note[place] ^ 1]) + note[place + 1 :]
+        assert EvidenceModel.from_json(flipped.decode()) is None
+        assert "fitted anew" in caplog.messages.pop()
 
 
 def test_too_few_items_leave_what_holds_without_a_fit(collection: Collection) -> None:

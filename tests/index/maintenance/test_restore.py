@@ -4,7 +4,10 @@ import hashlib
 import io
 import json
 import re
+import signal
 import sqlite3
+import subprocess
+import sys
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +27,27 @@ def test_another_encoder_is_refused_by_name(taken: Path, tmp_path: Path) -> None
     with pytest.raises(SnapshotError, match=r"'sphere'.*'other'"):
         restore_snapshot(taken, tmp_path / "copy", vector_id="other")
     assert restore_snapshot(taken, tmp_path / "copy", vector_id="sphere").vector_id == "sphere"
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from index.maintenance.restore import restore_snapshot
+def kill(_): os.kill(os.getpid(), signal.SIGKILL)
+restore_snapshot(Path(sys.argv[1]), Path(sys.argv[2]), on_progress=kill)
+"""
+
+
+def test_a_restore_that_is_killed_leaves_nothing_that_the_next_one_does_not_remove(
+    taken: Path, tmp_path: Path
+) -> None:
+    before = {path.name for path in tmp_path.iterdir()}
+    for _ in range(2):
+        killed = subprocess.run([sys.executable, "-c", KILLED, taken, tmp_path / "copy"], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert {path.name for path in tmp_path.iterdir()} - before == {".writing-copy"}
+    restore_snapshot(taken, tmp_path / "copy")
+    assert {path.name for path in tmp_path.iterdir()} - before == {"copy"}
 
 
 def read_head(taken: Path) -> bytes:

@@ -1,11 +1,9 @@
 """Kills, a full disk: what was acknowledged is there, what was not is there whole or not at all."""
 
-import resource
 import shutil
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from index.store.blobs import BlobError
 from index.store.copying import CopyError
 from index.store.database import OutageLog, StoreError
 from multifold.types import Item
+from tests.index.disks import no_file_larger_than
 from tests.index.processes import started
 from tests.index.shots import equal, held
 from tests.index.spaces import SPACE
@@ -51,17 +50,6 @@ def test_killed_again_and_again_nothing_acknowledged_is_lost(tmp_path: Path, rou
             asked = query(feature(1, 1), limit=20)
             ranked = brute(state.values(), SPACE, asked)
             assert sorted(answers(collection.search(asked))) == sorted(ranked)
-
-
-@contextmanager
-def no_file_larger_than(size: int) -> Iterator[None]:
-    """The disk is full: the system refuses every write beyond this size."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @pytest.fixture

@@ -143,6 +143,44 @@ def test_a_damaged_save_is_built_again(saved: Path, built: list[int], damage: st
     assert built == [9]
 
 
+@pytest.mark.parametrize("harm", ["cut", "flipped", "emptied", "lost"])
+def test_every_file_of_the_text_indexes_may_be_damaged(
+    saved: Path, harm: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for name in [path for path in (saved / "texts").rglob("*") if path.is_file()]:
+        if not name.exists():  # replaced when the one before was damaged
+            continue
+        raw = name.read_bytes()
+        place = len(raw) * 2 // 3
+        name.unlink()
+        if harm != "lost":
+            flipped = raw[:place] + bytes([raw[place] ^ 1]) + raw[place + 1 :]
+            name.write_bytes({"cut": raw[:place], "flipped": flipped, "emptied": b""}[harm])
+        with Collection.open(saved, SPACE) as collection:
+            assert len(found(collection, "lamps")) == 9
+            assert "built again" in caplog.text or (harm == "lost" and name.name == "current.json")
+            caplog.clear()
+            collection.upsert([thing("t0")])  # so that it is saved again
+
+
+def test_an_older_copy_that_was_put_back_is_built_again(
+    saved: Path, built: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    (older,) = (saved / "texts").glob("*/words")
+    kept = {path.name: path.read_bytes() for path in older.iterdir()}
+    with Collection.open(saved, SPACE) as collection:
+        collection.upsert([thing("new", "a box")])
+    (newer,) = (saved / "texts").glob("*/words")
+    for path in newer.iterdir():
+        path.unlink()
+    for name, raw in kept.items():
+        (newer / name).write_bytes(raw)
+    with Collection.open(saved, SPACE) as collection:
+        assert found(collection, "boxes") == ["new"]
+    assert built == [10]
+    assert "of another save" in caplog.text
+
+
 def test_a_save_of_other_rules_or_a_log_cut_short_is_built_again(
     saved: Path, built: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,20 @@ def words(sentence: str) -> int:
     return len(re.findall(r"\S*\w\S*", sentence))
 
 
+def test_a_stranger_soon_knows_what_to_read() -> None:
+    text = (HOUSE / "README.md").read_text(encoding="utf-8")
+    before, found, after = text.partition("## Who should read what")
+    table = after.partition("\n## ")[0]
+    assert found
+    assert len(re.findall(r"\]\(", before + table)) < 20
+
+
+def test_the_list_of_pages_names_them_all() -> None:
+    folder = HOUSE / "docs"
+    named = {(folder / link).resolve() for link in LINK.findall((folder / "README.md").read_text())}
+    assert sorted(page.name for page in folder.glob("[!R]*.md") if page.resolve() not in named) == []
+
+
 def test_the_changelog_is_a_list() -> None:
     text = (HOUSE / "CHANGELOG.md").read_text(encoding="utf-8")
     _, *versions = re.split(r"^## ", text, flags=re.MULTILINE)

@@ -1,10 +1,13 @@
 """The examples of the README and of docs/api.md work as they are printed."""
 
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -12,20 +15,19 @@ import pytest
 from app.runtime import rebuild
 from multifold.cli import main
 from tests.app.house import House, box, house, png
+from tests.ports import free_ports
 
 HOUSE = Path(__file__).parents[2]
 README = (HOUSE / "README.md").read_text(encoding="utf-8")
 API = (HOUSE / "docs" / "api.md").read_text(encoding="utf-8")
 BUNDLE = HOUSE / "bundles" / "furniture"
 ADDRESS = "http://127.0.0.1:8000"
-SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+MAKE = re.compile(r"^    (make .*?)(?: +#.*)?$", re.MULTILINE)
 PICTURE = re.compile(r"!\[.+\]\((\S+)\)")
-
-
-def examples(title: str) -> dict[str, str]:
-    """The code of one section, by language."""
-    return dict(BLOCK.findall(dict(SECTION.findall(README))[title]))
+SCRIPTS = [*MAKE.findall(README), *(text for language, text in BLOCK.findall(README) if language == "bash")]
+SERVING = [script for script in SCRIPTS if "~/models" in script]
+SEARCHES = [block for block in BLOCK.findall(README) if ADDRESS in block[1]]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +42,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
 
 @pytest.mark.slow
 def test_the_snippets_search_a_running_demo(demo: House, capfd: pytest.CaptureFixture[str]) -> None:
-    code = examples("From Python, or with curl")
+    code = dict(SEARCHES)
     exec(compile(code["python"].replace(ADDRESS, demo.url), "README.md", "exec"), {})
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) == 3
@@ -70,31 +72,53 @@ def test_every_example_of_the_api_works_in_its_order(
             assert '"error":{"code":"internal"' not in done.stdout
 
 
+def test_every_command_of_the_readme_is_run() -> None:
+    run = {*SERVING, *(text for _, text in SEARCHES)}
+    elsewhere = {"make test", "make pull"}  # this run itself, and what asks a model hub
+    assert {*SCRIPTS} <= run | elsewhere
+    assert len(SERVING) == 3
+
+
 @pytest.mark.slow
-def test_ones_own_folder_is_served_by_one_command(tmp_path: Path) -> None:
-    activate, serve = examples("A general encoder")["bash"].splitlines()
-    assert activate == ". .venv/bin/activate"
-    things = tmp_path / "things"
-    things.mkdir()
-    (things / "box.glb").write_bytes(box("red"))
-    (things / "photo.png").write_bytes(png("green"))
-    (things / "photo.txt").write_text("a green wall")
-    script = f"{serve} --port 0".replace("~/models", str(things))
-    script = script.replace("bundles/siglip2-b16-small", str(BUNDLE))
-    binaries = f"PATH={Path(sys.executable).parent}:$PATH"
+@pytest.mark.parametrize("script", SERVING, ids=["make", "make with a bundle", "without make"])
+def test_ones_own_folder_is_served_by_one_command(tmp_path: Path, script: str) -> None:
+    models = tmp_path / "models"  # the home of this test is that folder
+    models.mkdir()
+    (models / "box.glb").write_bytes(box("red"))
+    (models / "photo.png").write_bytes(png("green"))
+    (models / "photo.txt").write_text("a green wall")
+    clone = installed_clone(tmp_path / "clone")
+    port = str(free_ports(1)[0])
+    ours = {"HOME": str(tmp_path), "PORT": port, "MULTIFOLD_PORT": port, "PYTHONPATH": str(HOUSE)}
     with subprocess.Popen(
-        ["bash", "-euc", f"{binaries}\n{script.replace('multifold serve', 'exec multifold serve')}"],
-        cwd=tmp_path, stdout=subprocess.PIPE, text=True,
+        ["bash", "-euc", script], cwd=clone, env=os.environ | ours,
+        stdout=subprocess.PIPE, text=True, start_new_session=True,
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        missing = {"ready at http://127.0.0.1:", "2 of 2 items are ingested"}
+        missing = {f"ready at http://127.0.0.1:{port}", "2 of 2 items are ingested"}
         for line in process.stdout:
             missing -= {one for one in missing if one in line}
             if not missing:
                 break
-        process.terminate()
+        with suppress(ProcessLookupError):  # where it has ended by itself
+            os.killpg(process.pid, signal.SIGTERM)
     assert not missing
-    assert (tmp_path / "data" / "things" / "store.sqlite").is_file()
+    (store,) = (clone / "data").glob("models*/store.sqlite")
+    assert store.is_file()
+
+
+def installed_clone(clone: Path) -> Path:
+    """A clone as it is after an installation, with the demo bundle in the place of one that is pulled."""
+    (clone / "bundles").mkdir(parents=True)
+    for name in ("furniture", "siglip2-b16-small"):
+        (clone / "bundles" / name).symlink_to(BUNDLE)
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        (clone / name).symlink_to(HOUSE / name)
+    (clone / ".venv").mkdir()
+    (clone / ".venv" / "bin").symlink_to(Path(sys.executable).parent)
+    for name in ("pyvenv.cfg", ".serve"):
+        (clone / ".venv" / name).touch()
+    return clone
 
 
 def test_its_pictures_are_there_and_small() -> None:

@@ -28,12 +28,14 @@ class ThreadPool:
         )
         self.refuse_if_full = self._works.refuse_if_full
 
-    async def run(self, work: Callable[[], T], *, delay: float = 0.0, admitted: bool = False) -> T:
+    async def run(
+        self, work: Callable[[], T], *, delay: float = 0.0, admitted: bool = False, finishes: bool = False
+    ) -> T:
         """Do it in turn; what came up to `delay` seconds later goes first.
 
-        What another queue has `admitted` is not refused.
+        What another queue has `admitted` is not refused. What `finishes` is not given up once it has begun.
         """
-        done: T = await self._works.ask(work, delay=delay, admitted=admitted)
+        done: T = await self._works.ask(work, delay=delay, admitted=admitted, finishes=finishes)
         return done
 
     @property

@@ -15,6 +15,8 @@ import httpx
 import pytest
 
 from benches.service.load import post_request
+from index.collection import Collection
+from index.maintenance.snapshot import SnapshotReport
 from multifold.bundle.encoder import EncodedTexts, Encoder
 from tests.app.house import House, house
 from tests.app.operations.test_telemetry import Scrape
@@ -125,6 +127,21 @@ def test_what_is_given_up_has_changed_nothing_and_what_has_begun_is_told(
         assert (begun.result().status_code, begun.result().json()) == (200, {"removed": 1})
         assert hasty.client.get("/v1/items/a").status_code == 404
         assert hasty.client.get("/v1/items/b").status_code == 404
+
+
+def test_a_snapshot_that_has_begun_is_told(
+    tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = Collection.snapshot
+
+    def slow(collection: Collection, path: Path) -> SnapshotReport:
+        time.sleep(3)
+        return snapshot(collection, path)
+
+    with house(tmp_path, bundle, request_timeout=1.5) as hasty:
+        until(lambda: hasty.client.put("/v1/items/a", files={"texts": (None, "red")}).status_code == 200)
+        monkeypatch.setattr(Collection, "snapshot", slow)
+        assert hasty.client.post("/v1/snapshots?name=one").json()["name"] == "one.tar"
 
 
 def test_a_body_that_comes_slowly_is_given_up_and_holds_nobody_up(tmp_path: Path, bundle: Path) -> None:

@@ -3,7 +3,6 @@
 from dataclasses import asdict
 
 from fastapi import APIRouter
-from starlette.concurrency import run_in_threadpool
 
 from app.collections.collections import Collections
 from app.collections.service import CollectionService
@@ -39,9 +38,9 @@ CHANGE_ERRORS = body_errors(404, 409)
 async def create_collection(collections: CollectionsDep, body: CollectionBody) -> CollectionStatus:
     """Make an empty collection."""
     plan = _index_plan(body.index)
-    service = await collections.run(lambda: collections.create(body.name, body.bundle, plan))
+    service = await collections.run(lambda: collections.create(body.name, body.bundle, plan), finishes=True)
     service.audit("create collection", [], 1)
-    return await collections.run(lambda: _status(service, collections.listing()))
+    return await collections.run(lambda: _status(service, collections.listing()), admitted=True)
 
 
 @router.get("/collections", responses=error_responses(429))
@@ -64,7 +63,7 @@ async def get_collection(collections: CollectionsDep, name: str) -> CollectionSt
 @router.delete("/collections/{name}", responses=error_responses(404, 409, 422, 429))
 async def drop_collection(collections: CollectionsDep, name: str) -> NameRemoval:
     """Remove a collection with all that it holds. What it is also called must be moved or removed first."""
-    await run_in_threadpool(collections.drop, name)
+    await collections.run(lambda: collections.drop(name), finishes=True)
     collections.workers.audit.record("drop collection", name, [], 1, 0)
     return NameRemoval(name)
 
@@ -79,7 +78,7 @@ async def rebuild_collection(collections: CollectionsDep, name: str, body: Rebui
     if body.since is not None:
         await collections.find(body.to)  # it must be there, with what was not written since
     plan = _index_plan(body.index)
-    target = await collections.run(lambda: collections.ensure(body.to, body.bundle, plan))
+    target = await collections.run(lambda: collections.ensure(body.to, body.bundle, plan), finishes=True)
     if target.home == source.home:
         raise ApiError(409, "taken", f"{body.to!r} is the collection itself; choose another name")
     if body.alias is not None:
@@ -132,7 +131,7 @@ async def list_aliases(collections: CollectionsDep) -> wire.AliasesAnswer:
 @router.put("/aliases/{alias}", responses=CHANGE_ERRORS)
 async def set_alias(collections: CollectionsDep, alias: str, body: AliasBody) -> wire.AliasAnswer:
     """Call a collection so from now on, in one step."""
-    former = await collections.run(lambda: collections.set_alias(alias, body.collection))
+    former = await collections.run(lambda: collections.set_alias(alias, body.collection), finishes=True)
     collections.workers.audit.record(f"set alias {alias}", body.collection, [], 1, 0)
     return wire.AliasAnswer(alias, body.collection, former)
 
@@ -140,7 +139,7 @@ async def set_alias(collections: CollectionsDep, alias: str, body: AliasBody) ->
 @router.delete("/aliases/{alias}", responses=error_responses(404, 422, 429))
 async def drop_alias(collections: CollectionsDep, alias: str) -> NameRemoval:
     """Call no collection so any more; `default` goes back to the main one."""
-    await collections.run(lambda: collections.drop_alias(alias))
+    await collections.run(lambda: collections.drop_alias(alias), finishes=True)
     collections.workers.audit.record(f"drop alias {alias}", "", [], 1, 0)
     return NameRemoval(alias)
 

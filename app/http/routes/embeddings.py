@@ -46,7 +46,9 @@ async def embed(service: CollectionDep, body: EmbeddingsBody) -> EmbeddingsAnswe
         EmbeddingInfo(index=index, embedding=_serialize_vector(vector, body.encoding_format))
         for index, vector in enumerate(vectors)
     )
-    tokens = await service.run(lambda: _count_tokens(service, inputs)) if body.modality == "text" else 0
+    tokens = 0
+    if body.modality == "text":
+        tokens = await service.run(lambda: _count_tokens(service, inputs), admitted=True)
     return EmbeddingsAnswer(data=data, model=bundle.name, usage=TokenUsage(tokens, tokens))
 
 

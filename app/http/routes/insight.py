@@ -49,7 +49,9 @@ async def explain(service: CollectionDep, address: AddressDep, body: wire.Explai
     """Why an item matches a query: the score of each observation, and what in the best one made it."""
     part = read_part(body, "any", service.settings.max_text)
     encoded = await service.encode(part)
-    found = await service.run(partial(insight.explain_item, service, part, encoded.vector, body))
+    found = await service.run(
+        partial(insight.explain_item, service, part, encoded.vector, body), admitted=True
+    )
 
     def scored(pair: Scored) -> wire.ScoredObservation:
         info = serialize_observation(found.item.id, pair[1], address)

@@ -74,7 +74,7 @@ async def get_view(
     headers = cache_headers(_picture_key(item, "view", index), str(size), v)
     if request.headers.get("if-none-match") == headers["etag"]:
         return Response(status_code=304, headers=headers)
-    mesh = await service.run(partial(service.stored_mesh, item))
+    mesh = await service.run(partial(service.stored_mesh, item), admitted=True)
 
     def draw(lane: RenderLane) -> bytes:
         drawn = service.observer.draw(mesh, lane, view=index, size=size)
@@ -206,7 +206,7 @@ async def _blob(
     read = partial(blobs.get, key)
     if small:
         read = partial(read_thumbnail, service.home, blobs, key, service.settings.max_pixels)
-    return Response(await service.run(read), media_type=media, headers=headers)
+    return Response(await service.run(read, admitted=True), media_type=media, headers=headers)
 
 
 def serialize_item(item: Item, address: str) -> StoredItem:

@@ -52,7 +52,7 @@ async def rerank(service: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
     check_words(parts, body.lexical or settings.lexical)
     query = make_query(parts, asked, SearchOptions(lexical=body.lexical), None, evidence, settings)
     version = service.collection.version
-    ranked = await service.run(partial(labelling.rank_candidates, service, query, candidates))
+    ranked = await service.run(partial(labelling.rank_candidates, service, query, candidates), admitted=True)
     side = side_of(parts)
     basis: ConfidenceBasis = "collection" if side in evidence.sides else "prior"
     return wire.RerankAnswer(
@@ -81,7 +81,9 @@ async def classify(service: CollectionDep, body: ClassifyBody) -> wire.ClassifyA
     encoded = await _encode(service, part)
     version = service.collection.version
     subject = as_candidate(part, encoded)
-    found, legs = await service.run(partial(labelling.classify, service, subject, labels, body.key))
+    found, legs = await service.run(
+        partial(labelling.classify, service, subject, labels, body.key), admitted=True
+    )
     chances = [
         wire.LabelChance(
             label=label.text,

@@ -139,7 +139,8 @@ async def count_facets(service: CollectionDep, body: FacetsBody) -> FacetsAnswer
         lambda: (
             collection.facets(body.keys, where, body.limit),
             collection.read(browse.number_spans, body.keys, where),
-        )
+        ),
+        admitted=body.query is not None,
     )
     return FacetsAnswer(
         {key: tuple(map(_serialize_count, values)) for key, values in counts.items()},

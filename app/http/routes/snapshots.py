@@ -14,6 +14,7 @@ from app.http.dependencies import CollectionDep, CollectionsDep
 from app.http.openapi import FILE, body_errors, error_responses
 from app.http.routes.jobs import serialize_job
 from app.runtime.rebuild import RESTORE_JOB, snapshot_folder
+from index.maintenance.snapshot import SnapshotReport
 from index.store.store import make_home
 from multifold.wire.administration import (
     JobAnswer,
@@ -37,8 +38,12 @@ async def take_snapshot(service: CollectionDep, name: NewName | None = None) -> 
     path = snapshot_folder(service) / f"{name or f'{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z'}.tar"
     if path.exists():
         raise ApiError(409, "taken", f"there is a snapshot {path.name} already; choose another name")
-    await service.run(lambda: make_home(path.parent))
-    report = await service.run(lambda: service.collection.snapshot(path))
+
+    def take() -> SnapshotReport:
+        make_home(path.parent)
+        return service.collection.snapshot(path)
+
+    report = await service.run(take, finishes=True)
     service.audit("snapshot", [path.name], 1)
     contents = report.contents
     return SnapshotAnswer(path.name, report.size, contents.version, contents.items, tuple(report.absent))
@@ -72,9 +77,9 @@ async def restore_snapshot(
 async def delete_snapshot(service: CollectionDep, name: Name) -> SnapshotsAnswer:
     """Remove a snapshot; gives those that stay."""
     path = _there(service, name)
-    await service.run(lambda: path.unlink(missing_ok=True))
+    await service.run(lambda: path.unlink(missing_ok=True), finishes=True)
     service.audit("remove snapshot", [name], 1)
-    return await service.run(lambda: _all(service))
+    return await service.run(lambda: _all(service), admitted=True)
 
 
 def _all(service: CollectionService) -> SnapshotsAnswer:

@@ -93,13 +93,14 @@ class Settings(BaseSettings):
     batch: Annotated[int, Field(ge=1)] = 32
     """Most requests that are encoded together."""
     queue: Annotated[int, Field(ge=1)] = 256
-    """Most requests that wait for one kind of work. The next one gets status 429."""
+    """Most requests that wait for one kind of work. The next one gets status 429. So does one that would wait
+    too long."""
     cache: Annotated[int, Field(ge=1)] = 4096
     """Query vectors that are cached for each encoder."""
     decoders: Annotated[int, Field(ge=1)] = 2
     """Threads that decode pictures of queries."""
     workers: Annotated[int, Field(ge=1)] = 4
-    """Threads that read and write items."""
+    """Threads that read items. What is written has threads of its own."""
     request_timeout: Annotated[float, Field(gt=0)] = 60.0
     """Seconds after which a request is cancelled."""
     renderers: Annotated[int, Field(ge=1)] = 2

@@ -107,7 +107,7 @@ class Batcher(Generic[Request, Answer]):
             self._changed.notify()
         while True:
             try:
-                return await asyncio.shield(answer)
+                return await (asyncio.shield(answer) if finishes else answer)
             except asyncio.CancelledError:
                 if self._withdraw(job) or not finishes:
                     answer.cancel()

@@ -246,7 +246,7 @@ class TextIndexes:
                 raise TextIndexError(f"they have change {version}, and the store has fewer")
             loaded = self._empty()
             for name, index in loaded.each().items():
-                if file_hash(folder / name / CONTENTS) != saved["contents"][name]:
+                if file_hash(folder / name / CONTENTS) != saved.get("contents", {}).get(name):
                     raise TextIndexError(f"{folder / name} is damaged, or of another save")
                 index.load(folder / name)
             if self._writes and self._fits != self._stamp:

@@ -47,9 +47,14 @@ def release_memory() -> None:
 
 def lower_thread_priority() -> None:
     """This thread gets the time that others leave, where the system tells threads apart and allows it."""
+    set_thread_priority(LOW_PRIORITY)
+
+
+def set_thread_priority(priority: int) -> None:
+    """This thread has a priority of its own, 0 or lower: larger numbers. Not everyone may raise it again."""
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOW_PRIORITY)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), priority)
 
 
 def map_ahead(

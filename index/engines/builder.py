@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float32
@@ -16,9 +17,16 @@ from index.contracts import FLAT, EngineKey, IndexEngine, IndexPlan, Space
 from index.engines import faiss_library, index_build
 from index.engines.cell_tuning import CellTuner
 from index.engines.exact_engine import RowView
-from index.engines.faiss_index import FLOAT_BYTES, ID_BYTES, BuildStopped, FaissIndex, IndexStart
+from index.engines.faiss_index import (
+    FLOAT_BYTES,
+    ID_BYTES,
+    BuildStopped,
+    FaissIndex,
+    IndexStart,
+    SearchSetting,
+)
 from index.engines.faiss_library import faiss, reduction_for
-from index.engines.segments import UNBUILT, RejectedType, Segment, SegmentReport
+from index.engines.segments import FIRST_CELLS, UNBUILT, RejectedType, Segment, SegmentReport, StepTimes
 from index.engines.tuning import ProbeTruth, probe_truths, secure_setting, tune_setting, unlike_queries
 from multifold.scores import apply_signs
 from multifold.types import SIDES, Aspect, Features, Metric, Side, Vector, Vectors
@@ -31,7 +39,9 @@ SUM_BYTES = 5  # of a row in a file, and whether it was compared
 FEWEST = 10  # rows for each row of a measured answer
 FIRST_INDEX_TYPES = ("RaBitQfs", "SQ8")  # nothing to learn but a mean: thousands of rows in a moment
 FIRST_INDEX_PROBES = 64
+MANY_WAITING = 32_768  # rows for which learning a few cells pays at once
 NOTHING: Mapping[str, Vectors] = {}
+Truths: TypeAlias = list[tuple[ProbeTruth, ...]]  # of probes of each kind, for each size of an answer
 UNLIKE_SHARE = 4  # of so many usual probes one of each other kind
 
 
@@ -57,23 +67,24 @@ class SegmentBuilder:
     threads: int
     stopped: Callable[[], bool]
 
-    def build(self, rows: RowView, start: IndexStart | None) -> Segment:
+    def build(self, rows: RowView, start: IndexStart | None, steps: StepTimes) -> Segment:
         """Seal living rows, in known cells first; below the target the next type is tried, at last none."""
         begun = time.perf_counter()
         faiss.omp_set_num_threads(self.threads)
         on_gpu = faiss_library.uses_gpu(self.plan.device)
         codes = rows.file is not None
         types = self.plan.ladder(len(rows), gpu=on_gpu, codes=codes)
-        truths = self._truths(rows) if start or types[0] != FLAT else []
+        with steps.of("probing"):
+            truths = self._truths(rows) if start or types[0] != FLAT else []
         probes = truths[0][0] if truths else None
         built, missed = list[FaissIndex](), list[RejectedType]()
-        if start and (ann := self._extended(start, truths)):
+        if start and (ann := self._extended(start, truths, steps)):
             built.append(ann)
         for name in types[:-1]:
             if built and (codes or start or not built[-1].strained):
                 break
             most = min(map(FaissIndex.seconds, built), default=np.inf)
-            ann = self._tried(name, truths, most, on_gpu=on_gpu)
+            ann = self._tried(name, truths, steps, most, on_gpu=on_gpu)
             if ann.recall >= self.plan.recall:
                 built.append(ann)
             elif not built:
@@ -90,6 +101,7 @@ class SegmentBuilder:
             time.perf_counter() - begun,
             tuple(missed),
             file_bytes(rows),
+            steps.seconds,
         )
         log.log(logging.WARNING if missed else logging.INFO, "sealed %s", report)
         return Segment(rows, best, report)
@@ -101,24 +113,25 @@ class SegmentBuilder:
             rows, None, SegmentReport(FLAT, len(rows), UNBUILT, 0, "nothing", (), size, 0.0, (), apart)
         )
 
-    def hasten(self, rows: RowView, start: IndexStart | None) -> Segment:
+    def hasten(self, rows: RowView, start: IndexStart | None, steps: StepTimes) -> Segment:
         """Rows that wait to be sealed, with an index that is made quickly, measured by fewer probes."""
         truths = self._truths(rows, FIRST_INDEX_PROBES)
-        if start and (ann := self._extended(start, truths)):
+        if start and (ann := self._extended(start, truths, steps)):
             return Segment(rows, ann)
-        tried = (self._tried(name, truths) for name in FIRST_INDEX_TYPES)
+        many = len(rows) >= MANY_WAITING
+        tried = (self._tried(name, truths, steps) for name in ((FIRST_CELLS,) if many else FIRST_INDEX_TYPES))
         return Segment(rows, next((ann for ann in tried if ann.recall >= self.plan.recall), None))
 
     def retune(self, part: Segment, queries: Vectors | None) -> Segment:
         """A sealed part that looks far enough for queries unlike its rows, and for these that came."""
         assert part.ann is not None
         came = {} if queries is None else {"queries that came": queries}
-        ann = self._tuned(part.ann, self._truths(part.rows, MOST_PROBES, came))
+        ann = self._tuned(part.ann, self._truths(part.rows, MOST_PROBES, came), StepTimes())
         return replace(part, ann=ann, report=replace(part.seal, settings=ann.settings))
 
     def _truths(
         self, rows: RowView, count: int = MOST_PROBES, more: Mapping[str, Vectors] = NOTHING
-    ) -> list[tuple[ProbeTruth, ...]]:
+    ) -> Truths:
         """For each size of an answer probes of each kind, the usual ones first: real queries or rows."""
         limits = [limit for limit in LIMITS if limit * FEWEST <= len(rows)] or LIMITS[:1]
         queries, few = self.ask(count), count // UNLIKE_SHARE
@@ -128,39 +141,46 @@ class SegmentBuilder:
         kinds |= {kind: apply_signs(one, self.signs) for kind, one in unlike_queries(rows, few).items()}
         return probe_truths(self.metric, rows, kinds | dict(more), limits, {"rows": rows.ids[some]})
 
-    def _extended(self, start: IndexStart, truths: list[tuple[ProbeTruth, ...]]) -> FaissIndex | None:
+    def _extended(self, start: IndexStart, truths: Truths, steps: StepTimes) -> FaissIndex | None:
         """An index in known cells, with settings for every limit; None where the target is not reached."""
-        known = index_build.extend_index(start, truths[0][0].rows, self.stopped)
-        ann = known and self._tuned(known, truths)
+        with steps.of("filling"):
+            known = index_build.extend_index(start, truths[0][0].rows, self.stopped)
+        ann = known and self._tuned(known, truths, steps)
         return ann if ann and ann.recall >= self.plan.recall else None
 
     def _tried(
-        self, name: str, truths: list[tuple[ProbeTruth, ...]], most: float = np.inf, *, on_gpu: bool = False
+        self,
+        name: str,
+        truths: Truths,
+        steps: StepTimes,
+        most: float = np.inf,
+        *,
+        on_gpu: bool = False,
     ) -> FaissIndex:
         """An index of this type with settings for every limit, which may miss the target."""
         rows = truths[0][0].rows
         reduced = reduction_for(self.metric, rows.vectors.shape[1], rows.lengths)
-        ann = index_build.build_index(name, rows, reduced, on_gpu=on_gpu, stopped=self.stopped)
-        return self._tuned(ann, truths, most)
+        with steps.of("learning and filling"):
+            ann = index_build.build_index(name, rows, reduced, on_gpu=on_gpu, stopped=self.stopped)
+        return self._tuned(ann, truths, steps, most)
 
-    def _tuned(
-        self, ann: FaissIndex, truths: list[tuple[ProbeTruth, ...]], most: float = np.inf
-    ) -> FaissIndex:
+    def _tuned(self, ann: FaissIndex, truths: Truths, steps: StepTimes, most: float = np.inf) -> FaissIndex:
         """The index with settings for every limit."""
         faiss.omp_set_num_threads(1)
-        settings = []
-        for each in truths:
-            if self.stopped():
-                raise BuildStopped
+        with steps.of("tuning"):
             if ann.cells is not None:
-                setting = CellTuner(ann, each, self.plan.recall).tune()
+                settings = CellTuner(ann, truths, self.plan.recall).tune()
             else:
-                setting = tune_setting(ann, each[0], self.plan.recall, most)
-                if setting.recall >= self.plan.recall:
-                    setting = secure_setting(ann, setting, each, self.plan.recall)
-            settings.append(setting)
+                settings = tuple(self._plainly_tuned(ann, each, most) for each in truths)
         faiss.omp_set_num_threads(self.threads)
-        return replace(ann, settings=tuple(settings))
+        return replace(ann, settings=settings)
+
+    def _plainly_tuned(self, ann: FaissIndex, truths: tuple[ProbeTruth, ...], most: float) -> SearchSetting:
+        if self.stopped():
+            raise BuildStopped
+        setting = tune_setting(ann, truths[0], self.plan.recall, most)
+        reached = setting.recall >= self.plan.recall
+        return secure_setting(ann, setting, truths, self.plan.recall) if reached else setting
 
 
 MIN_QUERIES = 32  # queries that are worth measuring with

@@ -17,85 +17,121 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from index.engines.faiss_index import FaissIndex, SearchSetting, cell_bounds
-from index.engines.tuning import ProbeTruth, Shares, standard_error, widths
+from index.engines.tuning import WIDTHS, ProbeTruth, Shares, standard_error, widths
 
 REACHES = 1.05 ** np.arange(-10, 80)  # in so many dimensions chance brings about one of 1
 BEGIN = 1 << 18  # numbers whose codes are scored in the time that one more search takes at least
-STEP = 1.25  # between two efforts
+STEP = 2  # times the effort before that is tried next
 NEAR_SHARES = (0.9, 0.99, 1.0)  # of the usual probes that are taken as ordinary
 FURTHER = (
     1,
     3,
     9,
 )  # times as many candidates for strange queries, of which the least that is enough is taken
+STRANGE_ERRORS = 2  # standard errors by which strange queries exceed the target: others differ from them
+FEW = 24  # probes of a kind that are asked to see what codes hide
 EXACT = 4  # times as long as the codes of all cells the rows themselves take
 
 
 class CellTuner:
-    """The first of the kinds of probes is the usual one, for which a search is to be fast."""
+    """For each size of an answer there are probes of each kind, of which the first is the usual one.
 
-    def __init__(self, ann: FaissIndex, truths: Sequence[ProbeTruth], target: float) -> None:
+    For these a search is to be fast.
+    """
+
+    def __init__(self, ann: FaissIndex, known: Sequence[Sequence[ProbeTruth]], target: float) -> None:
         assert ann.cells is not None
-        self._ann, self._truths, self._target = ann, truths, target
-        self._limit = truths[0].limit
-        self._kinds = np.repeat(np.arange(len(truths)), [len(truth.queries) for truth in truths])
+        self._ann, self._known, self._target = ann, known, target
+        kinds = known[0]
+        self._kinds = np.repeat(np.arange(len(kinds)), [len(truth.queries) for truth in kinds])
         self._usual = self._kinds == 0
-        self._cells = ann.cells.distances(np.concatenate([truth.queries for truth in truths]))
-        places = np.concatenate([truth.places for truth in truths])
-        self._true = np.take_along_axis(self._cells.squares, ann.cells_of_rows()[places], axis=1)
+        self._cells = ann.cells.distances(np.concatenate([truth.queries for truth in kinds]))
+        self._cells_of_rows = ann.cells_of_rows()
         self._reaches = (REACHES * ann.reduction.dim**-0.5).tolist()
+        self._looks = dict[int, Float32[np.ndarray, "p k"]]()
 
-    def tune(self) -> SearchSetting:
-        """The setting; its recall is that of the kind that finds least."""
-        setting = self._cheapest()
+    def tune(self) -> tuple[SearchSetting, ...]:
+        """A setting for each size; its recall is that of the kind that finds least."""
+        return tuple(map(self._tuned, self._known))
+
+    def _tuned(self, truths: Sequence[ProbeTruth]) -> SearchSetting:
+        setting = self._cheapest(truths)
         tried = []
-        for width in widths(self._truths[0].rows):
-            setting = replace(setting, candidates=self._candidates(width))
-            measured, sure = self._truths[0].measure(self._ann, setting)
+        for width in widths(truths[0].rows):
+            candidates = min(self._ann.most, int(np.ceil(width * setting.limit)) + 1)
+            measured, sure = truths[0].measure(self._ann, replace(setting, candidates=candidates))
             if sure >= self._target:
-                tried.append(self._for_strange_ones(measured))
+                tried.append(self._for_strange_ones(measured, truths))
                 if tried[-1].recall >= self._target:
                     return tried[-1]
             else:
                 tried.append(measured)
         return max(tried, key=lambda one: one.recall)
 
-    def _candidates(self, width: float) -> int:
-        return min(self._ann.most, int(np.ceil(width * self._limit)) + 1)
+    def _for_strange_ones(self, setting: SearchSetting, truths: Sequence[ProbeTruth]) -> SearchSetting:
+        """The setting with which other kinds reach the target too, if there is one.
 
-    def _for_strange_ones(self, setting: SearchSetting) -> SearchSetting:
-        """The setting with which other kinds reach the target too, if there is one."""
+        How many rows codes hide from a kind is seen by a few of its probes.
+        """
+        ends = np.cumsum([len(truth.queries) for truth in truths])[:-1]
+        known = np.split(self._expected(setting, truths), ends)[1:]
         for wider in [
             *(replace(setting, further=times) for times in FURTHER),
             replace(setting, far=setting.near),
         ]:
-            others = self._truths[1:]
-            shares = [truth.shares(truth.search(self._ann, wider)) for truth in others]
-            recalls = {truth.kind: float(each.mean()) for truth, each in zip(others, shares, strict=True)}
-            recalls[self._truths[0].kind] = setting.recall
+            recalls = {truths[0].kind: setting.recall}
+            for truth, expected in zip(truths[1:], known, strict=True):
+                few = truth.few(FEW)
+                hidden = expected[:FEW].mean() - few.shares(few.search(self._ann, wider)).mean()
+                recalls[truth.kind] = float(expected.mean() - max(0.0, hidden))
             hardest = min(recalls, key=recalls.__getitem__)
             if recalls[hardest] >= self._target:
                 break
         return replace(wider, recall=recalls[hardest], hardest=hardest)
 
-    def _cheapest(self) -> SearchSetting:
+    def _expected(self, setting: SearchSetting, truths: Sequence[ProbeTruth]) -> Shares:
+        """The share of the true rows of each probe that are in the cells which it looks into."""
+        last, edge = self._last(setting.effort, setting.limit), self._cells.edge(setting.effort)
+        far = self._bounds(last, setting.far_reach or 0.0)
+        bounds = np.where(last <= setting.near, self._bounds(last, setting.reach or 0.0), far)
+        bounds[last > (np.inf if setting.far is None else setting.far)] = np.inf
+        shares: Shares = (self._true(truths) <= np.maximum(edge, bounds)[:, None]).mean(axis=1)
+        return shares
+
+    def _true(self, truths: Sequence[ProbeTruth]) -> Float32[np.ndarray, "p k"]:
+        """How far the cells of true rows are."""
+        places = np.concatenate([truth.places for truth in truths])
+        return np.take_along_axis(self._cells.squares, self._cells_of_rows[places], axis=1)
+
+    def _cheapest(self, truths: Sequence[ProbeTruth]) -> SearchSetting:
         """The first effort and the reaches by which usual probes take least; with few candidates."""
-        most, effort = self._ann.efforts()[1], 1
-        every = SearchSetting(self._limit, most, self._candidates(1.0), 0.0, 0.0, visited=float(most))
+        most, effort, limit = self._ann.efforts()[1], 1, truths[0].limit
+        true = self._true(truths)
+        every = SearchSetting(limit, most, limit + 1, 0.0, 0.0, visited=float(most))
         best = replace(every, seconds=float(most))
         while effort < best.seconds:
-            tried = replace(every, effort=effort)
-            last = np.concatenate([truth.distances(self._ann, tried) for truth in self._truths])
+            last = self._last(effort, limit)
             for near in np.quantile(last[self._usual], NEAR_SHARES, method="lower").tolist():
-                if (setting := self._with_reaches(replace(tried, near=near), last)).seconds < best.seconds:
-                    best = setting
-            effort = max(effort + 1, int(effort * STEP))
+                tried = self._with_reaches(replace(every, effort=effort, near=near), last, true)
+                best = min(best, tried, key=lambda one: one.seconds)
+            effort *= STEP
         return best
 
-    def _with_reaches(self, setting: SearchSetting, last: Float32[np.ndarray, " p"]) -> SearchSetting:
+    def _last(self, effort: int, limit: int) -> Float32[np.ndarray, " p"]:
+        """How far the last row is that each probe finds in so many cells."""
+        if effort not in self._looks:
+            scores = [truth.first_look(self._ann, effort, WIDTHS[0]) for truth in self._known[-1]]
+            self._looks[effort] = np.concatenate(scores)
+        last = self._looks[effort][:, limit - 1]
+        return self._ann.reduction.distances(self._cells.factors, last)
+
+    def _with_reaches(
+        self, setting: SearchSetting, last: Float32[np.ndarray, " p"], true: Float32[np.ndarray, "p k"]
+    ) -> SearchSetting:
         """The least reaches by which each kind finds enough; `seconds` counts cells instead."""
         edge, near = self._cells.edge(setting.effort), last <= setting.near
-        reach, far_reach = (self._least_reach(last, edge, among) for among in (near, ~near))
+        reach = self._least_reach(true, last, edge, near, 1)
+        far_reach = self._least_reach(true, last, edge, ~near, STRANGE_ERRORS)
         if reach is None or not np.isfinite(setting.near):
             return replace(setting, seconds=np.inf)
         far = setting.near if far_reach is None else float(last[np.isfinite(last)].max())
@@ -115,16 +151,21 @@ class CellTuner:
         return cell_bounds(last, reach, self._ann.radius)
 
     def _least_reach(
-        self, last: Float32[np.ndarray, " p"], edge: Float32[np.ndarray, " p"], among: Bool[np.ndarray, " p"]
+        self,
+        true: Float32[np.ndarray, "p k"],
+        last: Float32[np.ndarray, " p"],
+        edge: Float32[np.ndarray, " p"],
+        among: Bool[np.ndarray, " p"],
+        errors: int,
     ) -> float | None:
-        """The least by which each kind reaches the target with those of its probes that are among these."""
+        """The least by which each kind surely reaches the target, of its probes that are among these."""
         kinds = np.unique(self._kinds[among]).tolist()
 
         def enough(reach: float) -> bool:
-            within = self._true <= np.maximum(edge, self._bounds(last, reach))[:, None]
+            within = true <= np.maximum(edge, self._bounds(last, reach))[:, None]
             shares: Shares = within.mean(axis=1)
             each = (shares[among & (self._kinds == kind)] for kind in kinds)
-            return all(one.mean() - standard_error(one) >= self._target for one in each)
+            return all(one.mean() - errors * standard_error(one) >= self._target for one in each)
 
         place = bisect_left(self._reaches, True, key=enough)
         return self._reaches[place] if place < len(self._reaches) else None

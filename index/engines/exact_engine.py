@@ -131,8 +131,10 @@ def view_of(ids: PairedIds, vectors: Vectors) -> RowView:
     return RowView(ids, vectors, lengths(vectors))
 
 
-def join_rows(views: Sequence[RowView]) -> RowView:
-    """The living rows of these views together."""
+def join_rows(views: Sequence[RowView], *, copy: bool = True) -> RowView:
+    """The living rows of these views together; a single view of living ones may stay, if not to `copy`."""
+    if not copy and len(views) == 1 and not views[0].dead:
+        return views[0]
     ids, vectors = zip(*(view.living() for view in views), strict=True)
     return view_of(np.concatenate(ids), np.concatenate(vectors))
 

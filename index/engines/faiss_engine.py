@@ -8,8 +8,9 @@ together with smaller or rotten parts. Background threads do both (see segments.
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cached_property, partial
@@ -39,9 +40,9 @@ from index.engines.faiss_index import BuildStopped, IndexStart, check_types
 from index.engines.faiss_library import faiss
 from index.engines.row_file import ReadCount
 from index.engines.saved_engines import SegmentFiles, SpooledRows
-from index.engines.segments import Segment, SegmentReport, segments_to_merge
+from index.engines.segments import Segment, SegmentReport, StepTimes, segments_to_merge
 from index.engines.served_queries import Scores, ServedQueries
-from multifold.machine import lower_thread_priority, openmp_threads
+from multifold.machine import LOW_PRIORITY, lower_thread_priority, openmp_threads, set_thread_priority
 from multifold.types import Metric, Vector, Vectors
 
 log = logging.getLogger(__name__)
@@ -49,8 +50,9 @@ log = logging.getLogger(__name__)
 SLOW_NUMBERS = 1 << 20  # numbers in fresh rows that get a first index
 COLD = 60.0  # seconds in which files that were opened are not read as a whole, to check an answer
 FIRST_INDEX, SEAL, RETUNE = "haste", "seal", "retune"
-Make: TypeAlias = Callable[[RowView, IndexStart | None], Segment]
+Make: TypeAlias = Callable[[RowView, IndexStart | None, StepTimes], Segment]
 Join: TypeAlias = Callable[[Sequence[RowView]], RowView]
+QUIET = 1.0  # seconds without a search, after which work beside them takes its share of the time
 PIECE = 256  # queries that are searched at once
 
 
@@ -61,6 +63,12 @@ class SharedCores:
         self._cores = cores
         self._lock = threading.Lock()
         self._busy = 0
+        self._searched = -np.inf
+
+    def let_searches_go_first(self) -> None:
+        """For work beside them: its thread yields while queries come, else it takes its share of the time."""
+        quiet = not self._busy and time.monotonic() - self._searched > QUIET
+        set_thread_priority(0 if quiet else LOW_PRIORITY)
 
     @contextmanager
     def searching(self) -> Iterator[int]:
@@ -73,6 +81,7 @@ class SharedCores:
         finally:
             with self._lock:
                 self._busy -= 1
+                self._searched = time.monotonic()
 
 
 class FaissEngine:
@@ -96,11 +105,13 @@ class FaissEngine:
         self._apart = apart or (lambda: self._plan.memory == CODES)  # whether vectors are kept in files now
         self._files = SegmentFiles(owner, metric, dim, self._plan.device, home)
         self._closing = threading.Event()
-        cores, stopped = openmp_threads(), self._closing.is_set
-        self._ask = ask
-        self._builder = SegmentBuilder(metric, self._plan, self._probes, signs, max(1, cores - 1), stopped)
+        cores = openmp_threads()
         self._cores = SharedCores(cores)
-        self._workers = ThreadPoolExecutor(2, "seal", lower_thread_priority)
+        self._ask = ask
+        self._builder = SegmentBuilder(
+            metric, self._plan, self._probes, signs, max(1, cores - 1), self._called_off
+        )
+        self._unhurried = ThreadPoolExecutor(1, "check", lower_thread_priority)
         self._changing = threading.Lock()
         self._jobs: dict[str, tuple[list[Segment], Future[None]]] = {}  # and the parts that each works on
         self.parts: tuple[Segment, ...] = ()  # what is searched now, the fresh part last
@@ -148,7 +159,7 @@ class FaissEngine:
             parts, answer = self.parts, self._search_approximately(queries, limit)
             if any(part.ann is not None for part in parts) and self.served.due():
                 with suppress(RuntimeError):  # closed meanwhile
-                    self._workers.submit(self._check, parts, queries[:1].copy(), answer[0][:1])
+                    self._unhurried.submit(self._check, parts, queries[:1].copy(), answer[0][:1])
             return answer
         rising = None if allowed is None else sort_unique(allowed)
         return self._search_parts(queries, limit, rising, exact=exact)
@@ -210,7 +221,8 @@ class FaissEngine:
     def close(self) -> None:
         """Stop what is being built, and release the rows."""
         self._closing.set()
-        self._workers.shutdown()
+        self._unhurried.shutdown()
+        wait(future for _, future in [*self._jobs.values()])
         with self._changing:
             self._start_fresh([])
 
@@ -300,7 +312,8 @@ class FaissEngine:
         if due and self._plan.ladder(self.count(), gpu=self._on_gpu)[0] != FLAT:
             self._start_fresh(list(self.parts))
             chosen = segments.segments_to_hasten(self._free())
-            self._begin(FIRST_INDEX, chosen, partial(self._merged, make=self._builder.hasten, join=join_rows))
+            lent = partial(join_rows, copy=False)
+            self._begin(FIRST_INDEX, chosen, partial(self._merged, make=self._builder.hasten, join=lent))
         few = not self._sealed and self._fresh.count() < self._plan.seal_at
         if few or self._runs(SEAL):
             return
@@ -310,6 +323,10 @@ class FaissEngine:
             rows = sum(len(part.rows) for part in chosen)
             join = self._files.joined if self._goes_to_file(rows) else join_rows
             self._begin(SEAL, chosen, partial(self._merged, make=self._sealed_part, join=join))
+
+    def _ladder(self, rows: RowView) -> tuple[str, ...]:
+        """Types to try for these rows."""
+        return self._plan.ladder(len(rows), gpu=self._on_gpu, codes=rows.file is not None)
 
     def _goes_to_file(self, rows: int) -> bool:
         """Whether vectors of so many rows go to a file: not if they are so few that each search reads all."""
@@ -325,7 +342,16 @@ class FaissEngine:
         return name in self._jobs and not self._jobs[name][1].done()
 
     def _begin(self, name: str, chosen: list[Segment], build: Callable[[list[Segment]], Segment]) -> None:
-        self._jobs[name] = chosen, self._workers.submit(self._replace, name, chosen, build)
+        """In a thread of its own: one whose priority has fallen may not be allowed to raise it again."""
+        own = None if name.startswith(RETUNE) else ThreadPoolExecutor(1, name)
+        self._jobs[name] = chosen, (own or self._unhurried).submit(self._replace, name, chosen, build)
+        if own is not None:
+            own.shutdown(wait=False)
+
+    def _called_off(self) -> bool:
+        """Whether a job is to end; it is asked for between its steps."""
+        self._cores.let_searches_go_first()
+        return self._closing.is_set()
 
     def _replace(self, name: str, chosen: list[Segment], build: Callable[[list[Segment]], Segment]) -> None:
         """Runs in the background; what it replaces is searched until it is done."""
@@ -345,17 +371,20 @@ class FaissEngine:
 
     def _merged(self, chosen: list[Segment], make: Make, join: Join) -> Segment:
         living = [part.rows for part in chosen if len(part.rows)]
-        rows = join(living) if living else join_rows([part.rows for part in chosen])
+        steps = StepTimes()
+        with steps.of("merging"):
+            rows = join(living) if living else join_rows([part.rows for part in chosen])
         try:
-            start = segments.index_start(self._sealed, chosen, rows)
-            return make(rows, start) if len(rows) else Segment(rows)
+            hasty, types = make == self._builder.hasten, self._ladder(rows)
+            start = segments.index_start(self._sealed, chosen, rows, hasty=hasty, types=types)
+            return make(rows, start, steps) if len(rows) else Segment(rows)
         except BaseException:
             if all(rows is not one for one in living):
                 self._files.drop(rows)
             raise
 
-    def _sealed_part(self, rows: RowView, start: IndexStart | None) -> Segment:
-        return self._files.keep(self._builder.build(rows, start))
+    def _sealed_part(self, rows: RowView, start: IndexStart | None, steps: StepTimes) -> Segment:
+        return self._files.keep(self._builder.build(rows, start, steps))
 
 
 def _exact(rows: RowView) -> ModuleType:

@@ -24,8 +24,9 @@ from index.engines.faiss_index import (
 from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, faiss
 from multifold.machine import release_memory
 
+ROUNDS = 6  # of moving the centres of cells; four more save at most 4 of 100 cells
 PIECE = 2048  # rows added between two checks whether to stop
-TRAINING = 65_536  # rows that codes and cells are learned from, or more if there are many cells
+TRAINING = 32_768  # rows that codes and cells are learned from, or more if there are many cells
 
 
 def build_index(
@@ -41,6 +42,8 @@ def build_index(
         return FaissIndex(type, reduction, faiss_library.build_cagra(reduction.gallery(view.vectors)))
     index = empty_index(type, reduction.width)
     cells = faiss.try_extract_index_ivf(index)
+    if cells is not None:
+        cells.cp.niter = ROUNDS
     learned = max(TRAINING, 0 if cells is None else ROWS_PER_CELL * int(cells.nlist))
     sample = np.sort(np.random.default_rng(0).permutation(len(view.ids))[:learned])
     reduced = np.empty((len(sample), reduction.width), np.float32)

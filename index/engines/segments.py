@@ -4,9 +4,11 @@ Candidates come from FAISS, the dead and the not allowed are dropped, the rest i
 dropping leaves too few, the search reaches further, or scores each row where that is cheaper.
 """
 
+import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +29,20 @@ from multifold.compiling import compile_annotated
 from multifold.types import Metric, Vectors
 
 UNBUILT = 0.0  # the target of rows that wait for their index
+
+
+class StepTimes:
+    """What the steps of a build take of this thread."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def of(self, step: str) -> Iterator[None]:
+        """The block is this step, or a part of it."""
+        begun = time.thread_time()
+        yield
+        self.seconds[step] = self.seconds.get(step, 0.0) + time.thread_time() - begun
 
 
 @dataclass(frozen=True)
@@ -51,6 +67,7 @@ class SegmentReport:
     build_seconds: float
     missed: tuple[RejectedType, ...] = ()
     file_bytes_per_row: float = 0.0  # of a vector that is in a file; 0: vectors are in memory
+    steps: Mapping[str, float] = field(default_factory=dict)  # CPU seconds that each step of the build took
 
     @property
     def waits(self) -> bool:
@@ -76,6 +93,8 @@ class SegmentReport:
             text += "; exact"
         for trial in self.missed:
             text += f"; {trial.type} reached only {trial.recall:.3f} of {self.target}"
+        if self.steps:
+            text += "; built in " + ", ".join(f"{took:.1f} s of {step}" for step, took in self.steps.items())
         return text
 
     def as_json(self) -> dict[str, Any]:
@@ -138,7 +157,7 @@ class Segment:
         if self._cost(how, share, selected=select) >= chosen or how.candidates > self.ann.most:
             return file_search.nearest_rows(metric, self.rows, queries, limit, allowed)
         wanted = max(limit, how.limit)
-        selected = self._selection(allowed) if select else None
+        selected = self.selection(allowed) if select else None
         asked = None if select else allowed
         positions = self.ann.candidates(queries, how.candidates, how.effort, selected)
         good = self._good(positions, asked)
@@ -207,8 +226,8 @@ class Segment:
         scored = how.candidates + centres + visited * (PASSED + CODE * share)
         return float(scored + BEGIN / self.rows.vectors.shape[1])
 
-    def _selection(self, allowed: Ids | None) -> Selection:
-        """The living (and allowed) rows; remembered where nobody can write to what is allowed."""
+    def selection(self, allowed: Ids | None = None) -> Selection | None:
+        """The living (and allowed) rows; None: all. Remembered where nobody can write to what is allowed."""
         if allowed is None:
             return self._living
         for known, selection in [*self._selections]:
@@ -222,8 +241,9 @@ class Segment:
         return selection
 
     @cached_property
-    def _living(self) -> Selection:
-        assert self.rows.alive is not None
+    def _living(self) -> Selection | None:
+        if self.rows.alive is None:
+            return None
         living: Selection = np.packbits(self.rows.alive, bitorder="little")
         return living
 
@@ -337,6 +357,7 @@ def segments_to_merge(parts: Sequence[Segment], seal_at: int) -> list[Segment]:
     return with_similar(loose + rotten, parts, TIER) if enough else []
 
 
+FIRST_CELLS = "IVF120,SQ8"  # the type of a first index of many rows, whose cells serve no other part
 FIRST_INDEX_TIER = 8  # a first index is cheap to make again
 
 
@@ -356,11 +377,26 @@ def with_similar(chosen: list[Segment], parts: Sequence[Segment], tier: int) -> 
     return chosen
 
 
-def index_start(parts: Sequence[Segment], chosen: Sequence[Segment], rows: RowView) -> IndexStart | None:
-    """The cells of the largest part, with the first of these rows where a chosen part has them there."""
-    others = [part for part in parts if part.ann and part.ann.cells and part not in chosen]
+def index_start(
+    parts: Sequence[Segment],
+    chosen: Sequence[Segment],
+    rows: RowView,
+    *,
+    hasty: bool = False,
+    types: Sequence[str] = (),
+) -> IndexStart | None:
+    """The cells of the largest part, with the first of these rows where a chosen part has them there.
+
+    They serve rows that are no more than those of the part, or any rows for now. A part that is merged itself
+    gives its cells if the merged rows are to have as many (`types`), and it has half of them.
+    """
+    known = [part for part in parts if part.ann and part.ann.cells and part.ann.type != FIRST_CELLS]
+    others = [part for part in known if part not in chosen]
     largest = max(others, key=lambda part: len(part.rows), default=None)
-    if largest is None or largest.ann is None or len(largest.rows) < len(rows):
+    if largest is None or (len(largest.rows) < len(rows) and not hasty):
+        half = [part for part in known if part in chosen and 2 * len(part.rows) >= len(rows)]
+        largest = next((part for part in half if part.ann and part.ann.type in types), None)
+    if largest is None or largest.ann is None:
         return None
     for part in sorted(chosen, key=lambda part: -len(part.rows)):
         same = part.ann is not None and part.ann.cells is largest.ann.cells

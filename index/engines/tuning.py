@@ -18,7 +18,7 @@ from index.contracts import Ids, RowRankings
 from index.engines import file_search, scoring
 from index.engines.exact_engine import RowView
 from index.engines.faiss_index import FaissIndex, SearchSetting
-from index.engines.segments import Segment, search_once
+from index.engines.segments import Segment, rescore, search_once
 from multifold.types import Metric, Vectors
 
 WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
@@ -46,6 +46,12 @@ class ProbeTruth:
         """The share of its true rows that the answer to each query holds."""
         return np.asarray((_others(answer, self.own)[0][:, : self.limit] >= self.threshold).mean(axis=1))
 
+    def few(self, count: int) -> "ProbeTruth":
+        """The same for the first of the queries."""
+        own = None if self.own is None else self.own[:count]
+        queries, threshold, places = self.queries[:count], self.threshold[:count], self.places[:count]
+        return replace(self, queries=queries, threshold=threshold, places=places, own=own)
+
     def recall(self, answer: RowRankings) -> tuple[float, float]:
         """The mean share, and its standard error over queries."""
         shares = self.shares(answer)
@@ -56,10 +62,18 @@ class ProbeTruth:
         limit = setting.limit + (self.own is not None)
         return Segment(self.rows, ann).search(self.metric, self.queries[:], limit, None, setting)
 
-    def distances(self, ann: FaissIndex, setting: SearchSetting) -> Float32[np.ndarray, " q"]:
-        """How far the last row of each answer is in the index, by the first search of cells alone."""
-        answer = self.search(ann, replace(setting, reach=None, far=None))
-        return ann.distances(self.queries, _others(answer, self.own)[0][:, setting.limit - 1])
+    def others(self, answer: RowRankings) -> Float32[np.ndarray, "q k"]:
+        """What the rows of answers score but those that the queries are, best first."""
+        return _others(answer, self.own)[0]
+
+    def first_look(self, ann: FaissIndex, effort: int, width: float) -> Float32[np.ndarray, "q k"]:
+        """What rows score that are found in so many cells, of so many candidates for each; best first."""
+        count = min(ann.most, int(np.ceil(width * self.limit)) + 1)
+        part = Segment(self.rows, ann)
+        positions = ann.candidates(self.queries, count, effort, part.selection())
+        good, limit = positions >= 0, self.limit + (self.own is not None)
+        scores, places = rescore(self.metric, self.rows, self.queries, positions, good, limit)
+        return self.others((scores, part.ids_at(places)))[:, : self.limit]
 
     def measure(self, ann: FaissIndex, setting: SearchSetting) -> tuple[SearchSetting, float]:
         """The setting with the recall and the time on one thread that it has, and the recall that is sure."""
@@ -130,23 +144,22 @@ def secure_setting(
 
     It is the largest with which every kind of probes reaches the target.
     """
-    last = np.concatenate([truth.distances(ann, setting) for truth in truths])
-    plain = [truth.shares(truth.search(ann, setting)) for truth in truths]
-    far, ends = np.unique(last)[::-1], np.cumsum([len(truth.queries) for truth in truths])[:-1]
+    answers = [(truth, truth.search(ann, setting)) for truth in truths]
+    plain = [truth.shares(answer) for truth, answer in answers]
+    ends = [(truth.queries, truth.others(answer)[:, setting.limit - 1]) for truth, answer in answers]
+    last = np.concatenate([ann.distances(queries, scores) for queries, scores in ends])
+    far, parts = np.unique(last)[::-1], np.cumsum([len(truth.queries) for truth in truths])[:-1]
 
     def found(place: int) -> list[Shares]:
-        near = np.split(last <= (far[place] if place < len(far) else -np.inf), ends)
+        near = np.split(last <= (far[place] if place < len(far) else -np.inf), parts)
         return [np.where(own, shares, 1.0) for own, shares in zip(near, plain, strict=True)]
 
     place = bisect_left(range(len(far)), True, key=lambda place: _reached(found(place), target))
     recalls = {truth.kind: float(one.mean()) for truth, one in zip(truths, found(place), strict=True)}
     hardest = min(recalls, key=recalls.__getitem__)
     bound = float(far[place]) if place < len(far) else -np.inf
-    setting = replace(setting, far=bound if np.isfinite(bound) else 0.0)
-    begun = time.thread_time()
-    truths[0].search(ann, setting)
-    seconds = (time.thread_time() - begun) / len(truths[0].queries)
-    return replace(setting, recall=recalls[hardest], seconds=seconds, hardest=hardest)
+    far_from_all = bound if np.isfinite(bound) else 0.0
+    return replace(setting, far=far_from_all, recall=recalls[hardest], hardest=hardest)
 
 
 def _reached(found: Sequence[Shares], target: float) -> bool:

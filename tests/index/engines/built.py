@@ -15,9 +15,9 @@ from multifold.types import Metric, Vectors
 TUNE = CellTuner.tune
 
 
-def measure_ordinary_queries(tuner: CellTuner) -> SearchSetting:
+def measure_ordinary_queries(tuner: CellTuner) -> tuple[SearchSetting, ...]:
     """What earlier versions did: all queries look into the cells that ordinary ones need."""
-    return replace(TUNE(tuner), reach=None, far_reach=None, far=None, hardest="")
+    return tuple(replace(one, reach=None, far_reach=None, far=None, hardest="") for one in TUNE(tuner))
 
 
 MARGIN = 0.03  # other queries than those that it was tuned with

@@ -12,6 +12,7 @@ from index.engines import faiss_engine, faiss_library
 from index.engines.builder import SegmentBuilder
 from index.engines.faiss_engine import FaissEngine
 from index.engines.segments import Segment
+from multifold import machine
 from tests.index.disks import no_file_larger_than
 from tests.index.engines.built import exact_of, found
 from tests.waiting import PATIENCE, until, wait_for
@@ -268,3 +269,26 @@ def test_searches_beside_each_other_share_the_cores() -> None:
         assert (first, second, third) == (4, 2, 1)
     with cores.searching() as again:
         assert again == 4
+
+
+def test_work_beside_searches_yields_while_they_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    cores, told = faiss_engine.SharedCores(2), list[int]()
+    monkeypatch.setattr(faiss_engine, "set_thread_priority", told.append)
+    cores.let_searches_go_first()
+    with cores.searching():
+        cores.let_searches_go_first()
+    cores.let_searches_go_first()  # a moment later
+    monkeypatch.setattr(faiss_engine, "QUIET", 0.0)
+    cores.let_searches_go_first()
+    assert told == [0, machine.LOW_PRIORITY, machine.LOW_PRIORITY, 0]
+
+
+def test_a_report_says_what_each_step_took() -> None:
+    live = engine("IVF{cells},SQ8")
+    live.add(np.arange(1000), ROWS[:1000])
+    live.settle()
+    (report,) = live.reports()
+    assert [*report.steps] == ["merging", "probing", "learning and filling", "tuning"]
+    assert all(took >= 0 for took in report.steps.values())
+    assert "s of tuning" in str(report)
+    live.close()

@@ -105,9 +105,9 @@ class Vocabulary:
         return number
 
     def having(self, numbers: Sequence[int]) -> list[int]:
-        """How many living items have each of these words."""
+        """How many living items have each of these words; 0 of those that are being added."""
         having = self._having
-        return [int(having[number]) if number != NO_WORD else 0 for number in numbers]
+        return [int(having[number]) if 0 <= number < len(having) else 0 for number in numbers]
 
     def count(self, words: Int32[np.ndarray, " n"], items: Int64[np.ndarray, " n"]) -> None:
         """Note that so many more living items have these words; each word stands there once."""

@@ -37,7 +37,7 @@ with needs_extra("serve"):
 log = logging.getLogger(__name__)
 
 NEVER = -1
-RULES = 3  # how texts are cut; another number builds every collection's indexes again
+RULES = 4  # how texts are cut; another number builds every collection's indexes again
 PAGES = 16  # of items that are added together
 BACKGROUND = 20_000  # items that are worth not to be waited for
 SAVE_AFTER, SAVE_SHARE = 8_192, 8  # changes that are derived again after a crash, or a part of the items

@@ -21,7 +21,7 @@ from index.texts.kernels import (
 from index.texts.questions import WordQuestion
 from index.texts.segments import LivingItems, TextSegment, places_of_best
 
-MAX_LETTERS = 1 << 17  # of each field of an item, in which words are looked for
+MAX_LETTERS = 1 << 16  # of each field of an item, in which words are looked for
 # of name, path, payload and caption: what a word counts, and how much longer texts make it count less
 WEIGHTS, LENGTH = np.array([2.0, 0.5, 1.0, 1.0]), np.array([0.5, 0.3, 0.5, 0.75])
 

@@ -1,4 +1,4 @@
-"""The examples of the README and of docs/api.md work as they are printed."""
+"""The examples of the README, of docs/api.md and of three other pages work as they are printed."""
 
 import os
 import re
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from app.runtime import rebuild
@@ -27,6 +28,18 @@ MAKE = re.compile(r"^    (make .*?)(?: +#.*)?$", re.MULTILINE)
 PICTURE = re.compile(r"!\[.+\]\((\S+)\)")
 SCRIPTS = [*MAKE.findall(README), *(text for language, text in BLOCK.findall(README) if language == "bash")]
 SERVING = [script for script in SCRIPTS if "~/models" in script]
+FURNITURE = "multifold data furniture --items 6 --seed 44 furniture"
+PREPARED = {  # what the commands of a page begin with
+    "explain.md": [],
+    "index.md": [
+        FURNITURE,
+        "multifold ingest furniture/manifest.jsonl --data data/demo --bundle bundles/furniture",
+        "multifold encode furniture/manifest.jsonl bundles/mine shards/",
+    ],
+    "ingest.md": [FURNITURE],
+}
+# What serves or watches for ever, what needs a database or a bucket, and what needs a checkpoint.
+ELSEWHERE = re.compile(r"^multifold (serve|ingest .*--watch|index migrate|explain runs/)")
 SEARCHES = [block for block in BLOCK.findall(README) if ADDRESS in block[1]]
 
 
@@ -107,10 +120,42 @@ def test_ones_own_folder_is_served_by_one_command(tmp_path: Path, script: str) -
     assert store.is_file()
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PREPARED)
+def test_the_commands_of_a_page_run_in_their_order(tmp_path: Path, page: str) -> None:
+    clone = installed_clone(tmp_path / "clone")
+    text = (HOUSE / "docs" / page).read_text(encoding="utf-8")
+    blocks = [block for language, block in BLOCK.findall(text) if language == "bash"]
+    commands = [line for block in blocks for line in block.splitlines() if not ELSEWHERE.match(line)]
+    assert len(commands) >= 2
+    (clone / "my-things" / "chairs").mkdir(parents=True)
+    for name, colour in (
+        ("my-things/chairs/red", "red"),
+        ("my-things/chairs/blue", "blue"),
+        ("chair", "green"),
+    ):
+        (clone / f"{name}.glb").write_bytes(box(colour))
+    (clone / "photo.jpg").write_bytes(png("red"))
+    np.save(clone / "vectors.npy", np.eye(8, dtype=np.float32))
+    (clone / "ids.txt").write_text("".join(f"vector-{number}\n" for number in range(8)))
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ours = {"PATH": path, "PYTHONPATH": str(HOUSE), "OMP_NUM_THREADS": "1"}
+    script = "\n".join(["set -x", *PREPARED[page], *commands])
+    done = subprocess.run(
+        ["bash", "-euc", script],
+        cwd=clone,
+        env=os.environ | ours,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def installed_clone(clone: Path) -> Path:
-    """A clone as it is after an installation, with the demo bundle in the place of one that is pulled."""
+    """A clone as it is after an installation, with the demo bundle in the place of all others."""
     (clone / "bundles").mkdir(parents=True)
-    for name in ("furniture", "siglip2-b16-small"):
+    for name in ("furniture", "siglip2-b16-small", "mine", "points"):
         (clone / "bundles" / name).symlink_to(BUNDLE)
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
         (clone / name).symlink_to(HOUSE / name)

@@ -57,6 +57,7 @@ CODES = {  # of errors, for programs; the description of the API has them
     "bad_image": "the picture cannot be read",
     "bad_mesh": "the mesh cannot be read, or its format is not known",
     "bad_vector": "the vector has another length, or no direction",
+    "bad_vectors": "the vectors of an item are no JSON object",
     "bad_filter": "the filter cannot be understood",
     "bad_id": "the id could not be asked for, or is nothing that can be seen",
     "bad_item": "the item has nothing to find it by, or too much",

@@ -10,7 +10,9 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 from PIL import Image
 
+from app.errors import ApiError
 from app.settings import Settings
+from index.store.item_rows import usable
 from multifold.bundle.bundle import BundleError
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
@@ -22,6 +24,7 @@ from multifold.types import (
     Metric,
     Observation,
     Pixels,
+    Side,
     Vector,
     Vectors,
     pool_side,
@@ -173,6 +176,20 @@ class ObservationEncoder:
 
     def look_at_views(self, views: Views) -> ViewPixels:
         return np.stack([pixels(Image.fromarray(view), self.encoder.bundle.image) for view in views])
+
+    def check_features(self, side: Side, vectors: Sequence[Sequence[float]]) -> Sequence[Feature]:
+        """Features of a side that were made elsewhere; what could not be compared is refused."""
+        length = self.encoder.bundle.geometry.feature_dim
+        for place, one in enumerate(vectors):
+            if len(one) != length:
+                sentence = f"vector {place} of {side} has {len(one)} numbers; features have {length} here"
+                raise ApiError(422, "bad_vector", sentence)
+        with np.errstate(over="ignore"):
+            features = np.asarray(vectors, np.float32).reshape(-1, length)
+        for place in np.flatnonzero(~usable(self.vectors(features))).tolist():
+            sentence = f"vector {place} of {side} has no direction, or numbers that are too large"
+            raise ApiError(422, "bad_vector", sentence)
+        return list(features)
 
     def points(self, sample: PointSample) -> Observation:
         """The points of a shape as an observation."""

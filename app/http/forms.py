@@ -15,14 +15,15 @@ from starlette.types import Scope
 from app.errors import ApiError
 from app.http.openapi import BINARY_FILE, SCHEMA_REFERENCE
 from multifold.wire.files import UploadedFile
-from multifold.wire.items import NewItem
+from multifold.wire.items import ItemBody, NewItem
 from multifold.wire.messages import Body, UnknownFieldError
 from multifold.wire.search import QUERY_FIELDS, Search, SearchOptions, one_of_error
 from multifold.wire.validation import validate
 
 SEARCH_FIELDS = ("text", "image", "mesh")  # that a form can be asked with
 SEARCH_OBJECTS = ("filter", "examples")  # in JSON
-OBJECTS = (*SEARCH_OBJECTS, "payload")
+ITEM_OBJECTS = ("payload", "vectors")
+OBJECTS = (*SEARCH_OBJECTS, *ITEM_OBJECTS)
 FILE_FIELDS = ("image", "mesh")
 FILE_LISTS = ("images",)
 ITEM_FIELDS = tuple(one.name for one in fields(NewItem))
@@ -77,13 +78,14 @@ async def read_item_form(form: FormData, item_id: str | None) -> NewItem:
     meshes = form.getlist("mesh")
     if len(meshes) > 1:
         raise ApiError(422, "bad_mesh", f"an item has one mesh at most, not {len(meshes)}")
-    return NewItem(
-        named,
+    objects = {name: json_object(plain_field(form.get(name)) or "{}", name) for name in ITEM_OBJECTS}
+    return NewItem.of(
+        validate(ItemBody, objects),
+        id=named,
         texts=[text_field(text) for text in form.getlist("texts")],
         images=[await file_field(image) for image in form.getlist("images")],
         mesh=await file_field(meshes[0]) if meshes else None,
         mesh_format=plain_field(form.get("mesh_format")),
-        payload=json_object(plain_field(form.get("payload")) or "{}", "payload"),
     )
 
 

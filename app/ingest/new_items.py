@@ -26,7 +26,7 @@ async def load_item(item: NewItem, files: ItemFiles, settings: Settings) -> Item
     if item.mesh is not None:
         shape = read_mesh_file(await files.load(item.mesh, "mesh"), item.mesh_format)
     photos = tuple([(await files.load(image, "image")).data for image in item.images])
-    return ItemSource(item.id, captions, photos, shape, payload)
+    return ItemSource(item.id, captions, photos, shape, payload, vectors=item.vectors)
 
 
 def check_payload(payload: Mapping[str, Any]) -> dict[str, Any]:

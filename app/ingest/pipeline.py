@@ -34,7 +34,7 @@ from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import cores, map_ahead
 from multifold.payload import MEASURED
-from multifold.types import Item, Observation, Pixels
+from multifold.types import Feature, Item, Observation, Pixels, Side
 from renderers.mesh.formats.mesh_file import content_hash
 from renderers.orders import RenderedMesh
 from renderers.points import PointSample
@@ -66,10 +66,21 @@ class PreparedItem:
     encoded: tuple[Observation, ...] = ()
     notes: tuple[str, ...] = ()  # of the renderer
     points: PointSample | None = None  # of the mesh, where the encoder reads them
+    features: Mapping[Side, Sequence[Feature]] = field(default_factory=dict)  # that it brings
+
+    def brought(self, side: Side) -> Sequence[Feature]:
+        """Features of its first captions or photos, and further ones that have no text or picture."""
+        return self.features.get(side, ())
 
     @property
-    def pictures(self) -> tuple[DecodedPicture, ...]:
-        return (*self.photos, *self.views)
+    def unread(self) -> tuple[str, ...]:
+        """The texts that are to be encoded."""
+        return self.texts[len(self.brought("text")) :]
+
+    @property
+    def unseen(self) -> tuple[DecodedPicture, ...]:
+        """The pictures that are to be encoded."""
+        return (*self.photos[len(self.brought("image")) :], *self.views)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +133,7 @@ def prepare_item(
         tuple(map(decode, source.images)),
         payload={key: value for key, value in source.payload.items() if key != MEASURED},
         files=tuple(originals.put(file.data, file.suffix) for file in source.files),
+        features={side: observer.check_features(side, some) for side, some in source.vectors.items()},
     )
     if drawn is None:
         return prepared
@@ -133,16 +145,18 @@ def prepare_item(
 
 def encode_items(observer: ObservationEncoder, batch: Sequence[PreparedItem]) -> list[Encoded]:
     """All pictures and all texts of a batch at once; an error for each item whose blobs cannot be stored."""
-    pixels = [picture.pixels for prepared in batch for picture in prepared.pictures]
+    pixels = [picture.pixels for prepared in batch for picture in prepared.unseen]
     pictures = iter(observer.encoder.pixels(np.stack(pixels)) if pixels else ())
-    texts = observer.encoder.texts([text for prepared in batch for text in prepared.texts])
+    texts = observer.encoder.texts([text for prepared in batch for text in prepared.unread])
     features, cut = iter(texts.features), iter(texts.cut)
 
     def encode(prepared: PreparedItem) -> Encoded:
-        captions = captions_of(prepared.texts, islice(features, len(prepared.texts)))
-        warnings = observer.cut_warnings(tuple(islice(cut, len(prepared.texts))))
-        of_photos = list(islice(pictures, len(prepared.photos)))
-        of_views = list(islice(pictures, len(prepared.views)))
+        count = len(prepared.unread)
+        captions = captions_of(prepared.texts, [*prepared.brought("text"), *islice(features, count)])
+        warnings = observer.cut_warnings(tuple(islice(cut, count)))
+        rest = len(prepared.unseen) - len(prepared.views)
+        of_photos = [*prepared.brought("image"), *islice(pictures, rest)]
+        of_views = [*islice(pictures, len(prepared.views)), *prepared.brought("shape")]
         try:
             photos = pictures_of("photo", of_photos, [photo.blob.result() for photo in prepared.photos])
             views = pictures_of("view", of_views, [view.blob.result() for view in prepared.views])

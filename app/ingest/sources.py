@@ -4,7 +4,7 @@ The folders that a collection was filled from have short names. A payload has th
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from app.encoding.observations import MeshData, MeshPath
 from multifold.durable import make_folder, write_file
 from multifold.errors import MultifoldError
+from multifold.types import Side
 from renderers.mesh.formats.mesh_file import EXTENSIONS
 
 # path, size, time of change, time of change of content or attributes, inode
@@ -29,6 +30,7 @@ class ItemSource:
     mesh: MeshData | MeshPath | None = None
     payload: Mapping[str, Any] = field(default_factory=dict)
     files: tuple[MeshData, ...] = ()  # originals that are kept with it
+    vectors: Mapping[Side, Sequence[Sequence[float]]] = field(default_factory=dict)  # features that it brings
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,6 +192,8 @@ class CollectionCopier:
         service = self._source
         blobs = self._from.blobs
         item = service.repaired(item)
+        if any(one.text is None and one.blob is None and one.kind != "points" for one in item.observations):
+            raise ApiError(422, "no_original", "it has vectors without a caption or picture to encode again")
         adopt_originals(self._to.blobs, blobs, item)
         mesh = None
         if any(one.kind == "view" for one in item.observations):

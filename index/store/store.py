@@ -239,7 +239,7 @@ def _problem(observation: Observation, length: int) -> str | None:
         return f"is of no known kind; kinds are {', '.join(ASPECT_OF)}"
     if observation.index < 0:
         return "has a negative index"
-    if observation.kind == "caption" and not (observation.text or "").strip():
+    if observation.text is not None and not observation.text.strip():
         return "has no text"
     if not is_storable(observation.text or ""):
         return f"has a text that {UNSTORABLE}"

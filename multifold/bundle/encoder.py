@@ -7,7 +7,7 @@ surface, grouped outside of it.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, zip_longest
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -166,14 +166,14 @@ class Encoder:
 
 
 def captions_of(texts: Sequence[str], features: Iterable[Feature]) -> tuple[Observation, ...]:
-    """The captions of an item, in order."""
-    pairs = enumerate(zip(texts, features, strict=True))
-    return tuple(Observation("caption", place, feature, text=text) for place, (text, feature) in pairs)
+    """The captions of an item, in order; the last ones may have no text."""
+    pairs = enumerate(zip_longest(features, texts))
+    return tuple(Observation("caption", place, feature, text=text) for place, (feature, text) in pairs)
 
 
 def pictures_of(kind: Kind, features: Iterable[Feature], blobs: Sequence[str]) -> tuple[Observation, ...]:
-    """The photos or the views of an item, in order."""
-    pairs = enumerate(zip(features, blobs, strict=True))
+    """The photos or the views of an item, in order; the last ones may have no picture."""
+    pairs = enumerate(zip_longest(features, blobs))
     return tuple(Observation(kind, place, feature, blob=blob) for place, (feature, blob) in pairs)
 
 

@@ -49,6 +49,8 @@ def _json_value(name: str, value: Any) -> Any:  # noqa: ANN401 (a field of any t
         return to_json(value)
     if isinstance(value, Examples):
         return asdict(value)
+    if name == "vectors":
+        return {side: [_json_value("vector", one) for one in some] for side, some in value.items()}
     if name in NUMBER_FIELDS:
         return [float(number) for number in value]
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):

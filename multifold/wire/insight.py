@@ -5,8 +5,8 @@ from typing import Literal
 
 from multifold.types import STEPS_TO_ROOT, ExplanationMethod, Kind, Side
 from multifold.wire.items import ObservationInfo
-from multifold.wire.messages import Answer, Body, described
-from multifold.wire.search import QUERY_FIELDS, Number, QueryInput
+from multifold.wire.messages import Answer, Body, Number, described
+from multifold.wire.search import QUERY_FIELDS, QueryInput
 
 MAX_STEPS = 200
 MAX_WIDTHS = 16

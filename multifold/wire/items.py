@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from multifold.errors import MultifoldError
-from multifold.types import Kind
+from multifold.types import Kind, Side
 from multifold.wire.files import File, Picture
-from multifold.wire.messages import Answer, Body, BodyError, DescribedAs, described
+from multifold.wire.messages import Answer, Body, BodyError, DescribedAs, Number, described
 
 MAX_PAGE = 1000
 
@@ -27,6 +27,11 @@ class ItemBody(Body, example={"texts": ["a red chair with four legs"], "payload"
     mesh: File | None = described("a mesh as data URI or address; its views are rendered here", default=None)
     mesh_format: str | None = described(
         "format of the mesh, such as glb, if nothing else tells", default=None
+    )
+    vectors: Mapping[Side, Sequence[Sequence[Number]]] = described(
+        "features that you made, by side: those of text are its captions' and those of image its photos', in "
+        "their order, which are not encoded then; further ones have no caption or photo",
+        default_factory=dict,
     )
     payload: Mapping[str, Any] = described("your own JSON object, kept with the item", default_factory=dict)
 

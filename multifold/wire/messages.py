@@ -7,7 +7,7 @@ nothing but dataclasses.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
 
 from multifold.errors import MultifoldError
 
@@ -61,6 +61,9 @@ class ReadAs:
 
     def __get_pydantic_core_schema__(self, _: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401
         return {**handler(self._form), **self._limits}
+
+
+Number: TypeAlias = Annotated[float, ReadAs(float, allow_inf_nan=False)]
 
 
 class DescribedAs:

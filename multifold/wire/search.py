@@ -18,11 +18,10 @@ from multifold.types import (
 )
 from multifold.wire.files import File, Picture
 from multifold.wire.items import ObservationInfo, Refusal
-from multifold.wire.messages import Answer, Body, BodyError, DescribedAs, ReadAs, described
+from multifold.wire.messages import Answer, Body, BodyError, DescribedAs, Number, described
 
 LexicalMode: TypeAlias = Literal["auto", "off", "only"]
 DuplicateMode: TypeAlias = Literal["show", "fold"]
-Number: TypeAlias = Annotated[float, ReadAs(float, allow_inf_nan=False)]
 
 MAX_LIMIT = 1_000
 MAX_OFFSET = 10_000

@@ -15,7 +15,8 @@ class BundleSummary(Answer, kw_only=True):
     bundle_id: str
     vector_id: str
     geometry: str
-    dim: int
+    feature_dim: int = described("numbers of a feature, as `vectors` of an item have it")
+    dim: int = described("numbers of an index vector")
     metric: str
     rig: str
     views: int

@@ -115,6 +115,7 @@ def _bundle(service: CollectionService) -> BundleSummary:
         bundle_id=bundle.bundle_id,
         vector_id=bundle.vector_id,
         geometry=geometry.name,
+        feature_dim=geometry.feature_dim,
         dim=geometry.dim,
         metric=geometry.metric,
         rig=bundle.views.rig,

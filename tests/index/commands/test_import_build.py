@@ -112,7 +112,6 @@ def test_shards_of_an_encoder(shell: Shell, tmp_path: Path) -> None:
         (["zero.npy", "--ids", "short.txt", "--metric", "cosine"], "no usable vector"),
         (["two.npy", "--ids", "bad.jsonl", "--metric", "ip"], "line 2"),
         (["two.npy", "--ids", "smell.jsonl", "--metric", "ip"], "must be one of text, image, shape, points."),
-        (["two.npy", "--ids", "short.txt", "--metric", "ip", "--side", "text"], "has no text"),
         (["ids.txt", "--metric", "ip"], "neither a folder of shards"),
         (["two.npy", "--ids", "short.txt", "--bundle", "nowhere"], "no bundle"),
     ],

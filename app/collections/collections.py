@@ -203,7 +203,9 @@ class Collections:
             self._registry.drop_alias(alias)
 
     def close(self) -> None:
-        for service in self._services.values():
+        with self._changing:  # what a job is opening is closed too
+            services = self.services()
+        for service in services:
             service.close()
         self._registry.close()
 

@@ -1,13 +1,19 @@
-"""Several services on one database: what one writes, the others find."""
+"""Several services on one database: what one writes, the others find. And what is opened is closed."""
 
+import threading
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.collections.collections import open_collections
 from app.runtime.jobs import POLL_SECONDS
+from app.settings import Settings
+from index.collection import Collection
 from multifold.bundle.canary import CANARY_FILE
 from tests.app.answers import refused
 from tests.app.house import House, house
@@ -97,3 +103,29 @@ def test_a_replica_without_its_database_is_ready_and_says_so(
         finally:
             server.start()
         assert one.client.get("/readyz").json() == {"status": "ok"}
+
+
+def test_a_collection_that_is_opened_while_all_are_closed_is_closed_too(
+    tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening = threading.Event()
+    going_on = threading.Event()
+    plain = Collection.open
+
+    def open_slowly(*where: Any, **how: Any) -> Collection:  # noqa: ANN401 (what the plain one takes)
+        opening.set()
+        going_on.wait(60)
+        return plain(*where, **how)
+
+    with ThreadPoolExecutor(2) as threads:
+        stack = ExitStack()
+        shelf = stack.enter_context(open_collections(Settings(data=tmp_path, bundle=bundle)))
+        monkeypatch.setattr(Collection, "open", open_slowly)
+        made = threads.submit(shelf.create, "late", None, None)
+        assert opening.wait(60)
+        closed = threads.submit(stack.close)
+        wait([closed], timeout=0.5)
+        going_on.set()
+        late = made.result()
+        closed.result()
+    plain(late.home, shelf.encoders.first).close()  # nobody holds it for writing

@@ -16,11 +16,11 @@ let timer = null, seen = "";
 let changed = () => {};
 
 function offer({ bundle, folder }) {
-  const own = "FOLDER=~/models";
+  const own = folder ? "" : "FOLDER=~/models ";
   const open = () => document.querySelector(".stock").click();
   $("banner").replaceChildren(h("strong", {}, "Demo encoder. "), `${bundle.about} For your own things:`, h("ol", {},
-    !folder && h("li", {}, "your folder: ", code(`make serve ${own}`), ", or ", h("button", { class: "link", onclick: open }, "add it here")),
-    h("li", {}, "a general encoder: ", code("make pull"), ", then ", code(`make serve ${own} BUNDLE=bundles/siglip2-b16-small`)),
+    !folder && h("li", {}, "your folder: ", code(`make serve ${own.trim()}`), ", or ", h("button", { class: "link", onclick: open }, "add it here")),
+    h("li", {}, "a general encoder: ", code("make pull"), ", then ", code(`make serve ${own}BUNDLE=bundles/siglip2-b16-small`)),
     h("li", {}, "your own encoder: ", code("multifold train"), " and ", code("multifold export"))));
 }
 

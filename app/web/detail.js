@@ -9,7 +9,6 @@ import { thumbs } from "./judging.js";
 import { link, more } from "./results.js";
 import * as searching from "./searching.js";
 import { turntable } from "./turntable.js";
-import { why } from "./why.js";
 
 const NEIGHBOURS = 6;
 const MOST_LINES = 8; // of a payload that is shown unasked
@@ -17,18 +16,26 @@ const dialog = $("detail");
 let stage = null; // the pictures on screen, and the mesh
 let latest = null;
 
+const FILE_NOTES = new Set(["source", "content"]); // of an ingest: they tell people nothing
+
+// Bytes as people read them.
+const sized = (bytes) => (bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
+
 function payload(values) {
+  const isFile = "content" in values && "path" in values;
   const lines = Object.entries(values)
     .flatMap(([name, value]) => value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value).map(([inner, one]) => [`${name}.${inner}`, one]) : [[name, value]])
-    .map(([name, value]) => [name, Array.isArray(value) && value.every(plain) ? value.join(", ") : value])
+    .filter(([name]) => !isFile || !FILE_NOTES.has(name))
+    .map(([name, value]) => [name, (isFile && name === "size") || name === "measured.bytes" ? sized(value) : Array.isArray(value) && value.every(plain) ? value.join(", ") : typeof value === "boolean" ? (value ? "yes" : "no") : value])
     .filter(([, value]) => plain(value) && value !== "");
   if (!lines.length) return null;
-  const list = h("dl", {}, ...lines.flatMap(([name, value]) => [h("dt", {}, titled(name)), h("dd", {}, String(value))]));
-  return h("details", { open: lines.length <= MOST_LINES }, h("summary", { class: "quiet" }, "Payload"), list);
+  const list = h("dl", {}, ...lines.flatMap(([name, value]) => [h("dt", {}, titled(name)), h("dd", {}, typeof value === "number" ? value.toLocaleString("en") : String(value))]));
+  return h("details", { open: lines.length <= MOST_LINES }, h("summary", { class: "quiet" }, "Properties"), list);
 }
 
 function captions(observations, matched) {
-  const said = observations.filter((seen) => seen.kind === "caption");
+  const texts = new Set();
+  const said = observations.filter((seen) => seen.kind === "caption" && !texts.has(seen.text) && texts.add(seen.text));
   const line = (seen) => {
     const isMatch = matched?.kind === "caption" && matched.index === seen.index;
     return h("li", { class: isMatch ? "matched" : null }, seen.text, isMatch && h("span", { class: "mark match" }, "matched"));
@@ -52,6 +59,24 @@ function folded(hit) {
   if (!hit?.duplicates?.length) return null;
   return h("section", { class: "same", "aria-label": "The same" }, h("h3", {}, "The same"),
     h("ul", {}, ...hit.duplicates.map(({ id, payload }) => h("li", {}, link(id, {}, payload.path ?? id)))));
+}
+
+// Two buttons, and the place for what they bring: why it matched, and its more general captions.
+function insight(item, stage) {
+  const place = h("div", { class: "why", "aria-live": "polite" });
+  const bring = (label, style, work) => h("button", { class: style, onclick: async (event) => {
+    event.target.setAttribute("aria-busy", "true");
+    try {
+      place.replaceChildren(h("h3", {}, label), ...(await work(await import("./ondemand/why.js"))).filter(Boolean));
+    } catch (error) {
+      place.replaceChildren(h("p", { class: "bad", role: "alert" }, error.message));
+    }
+    event.target.removeAttribute("aria-busy");
+  } }, label);
+  const isOne = current().clues.length === 1; // a mix has no one explanation
+  const best = isOne && bring("Why this?", "plain explain", ({ explain }) => explain(item.id, stage));
+  const other = item.observations.some(({ kind }) => kind === "caption") && bring("More general captions", "link general", ({ general }) => general(item));
+  return { best, other, place };
 }
 
 // Deleting is asked for first, in place; the way out has the keyboard.
@@ -87,18 +112,22 @@ export async function show(id, gone) {
   stage = turning;
   const name = nameOf(item);
   const near = h("section", { class: "neighbours", "aria-label": "Similar items" });
+  const found = insight(item, turning);
+  const further = h("details", { class: "facet further" }, h("summary", {}, h("span", {}, "More")), h("div", { class: "choices" },
+    h("button", { class: "link", onclick: () => clues.add({ like: id }) }, "Add to search"), found.other,
+    item.files?.[0] && h("a", { class: "link", href: item.files[0].url, download: true }, `Original (${item.files[0].format})`),
+    copier("Copy id", () => id), searching.command() && copier("Copy as curl", searching.command),
+    deletion(id, name, gone)));
   const acts = h("p", { class: "deeds" },
     h("button", { class: "solid", onclick: () => more(id) }, "More like this"),
-    h("button", { class: "plain", onclick: () => clues.add({ like: id }) }, "Add to search"),
-    hit && h("span", { class: "thumbs" }, ...thumbs(hit)),
-    item.files?.[0] && h("a", { class: "plain", href: item.files[0].url, download: true }, `Original (${item.files[0].format})`));
+    found.best, hit && h("span", { class: "thumbs" }, ...thumbs(hit)));
   dialog.replaceChildren(
     h("div", { class: turning ? "sheet" : "sheet bare", tabindex: "-1", autofocus: true },
       turning?.element,
       h("div", { class: "facts" },
         h("h2", { id: "detail-title" }, name),
-        h("p", { class: "quiet id" }, h("span", {}, id), copier("Copy id", () => id), searching.command() && copier("Copy as curl", searching.command)),
-        captions(item.observations, matched), acts, why(item, turning), folded(hit), near, payload(item.payload), deletion(id, name, gone))),
+        h("p", { class: "quiet id" }, id),
+        captions(item.observations, matched), h("div", { class: "menus" }, acts, further), found.place, folded(hit), near, payload(item.payload))),
     iconButton("cross", "Close", leave, { class: "icon close" }),
   );
   dialog.onkeydown = turning?.keys ?? null;

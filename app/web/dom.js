@@ -29,9 +29,15 @@ export function patient(image, giveUp = () => {}) {
   return image;
 }
 
+const SMALL = 160; // pixels of a picture that is shown at most twice as large
+
 // A small picture, or words in its place.
 export function thumbnail(src, attributes = {}) {
   const image = h("img", { src, alt: "", loading: "lazy", width: 224, height: 224, ...attributes });
+  image.addEventListener("load", () => {
+    const { naturalWidth, naturalHeight } = image;
+    if (Math.max(naturalWidth, naturalHeight) < SMALL) Object.assign(image.style, { maxWidth: `${2 * naturalWidth}px`, maxHeight: `${2 * naturalHeight}px` });
+  });
   return patient(image, () => image.replaceWith("no picture"));
 }
 
@@ -46,6 +52,7 @@ const PATHS = {
   mesh: "M12 3l8 4.5v9L12 21l-8-4.5v-9zM4 7.5l8 4.5 8-4.5M12 12v9",
   picture: "M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4",
   thumb: "M7 11v9H4v-9zM7 11l4-8c1.6 0 2.5 1 2.5 2.5V9h5c1.3 0 2.1 1 1.9 2.2l-1.2 7c-.2 1-1 1.8-2 1.8H7",
+  more: "M6 12h.01M12 12h.01M18 12h.01",
   check: "M5 12.5l4.5 4.5L19 7.5",
   copy: "M9 9h11v11H9zM5 15H4V4h11v1",
 };
@@ -102,3 +109,20 @@ export function titled(key, among, ofFiles) {
 
 // Whether a key of the keyboard is meant for the page: nothing is typed, no dialog is open.
 export const isFree = ({ target, ctrlKey, metaKey, altKey }) => !/INPUT|TEXTAREA|SELECT/.test(target.tagName) && !ctrlKey && !metaKey && !altKey && !document.querySelector("dialog[open]");
+
+// One stop of the keyboard for several controls: arrows go from one to the next.
+export function toolbar(element) {
+  const controls = () => [...element.querySelectorAll(":scope > button, :scope > * > :is(button, summary, input)")];
+  const stop = (at) => controls().forEach((one, place) => { one.tabIndex = place === at ? 0 : -1; });
+  stop(0);
+  element.addEventListener("keydown", (event) => {
+    const all = controls(), at = all.indexOf(event.target);
+    const to = at < 0 ? null : { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: all.length - 1 }[event.key];
+    if (to == null || !all[to]) return;
+    event.preventDefault();
+    event.stopPropagation();
+    stop(to);
+    all[to].focus();
+  });
+  return element;
+}

@@ -2,7 +2,7 @@
 
 import { current, go, isIdle } from "./address.js";
 import { facets, scroll } from "./api.js";
-import { $, h, plain, redraw, titled, worded } from "./dom.js";
+import { $, h, plain, redraw, titled, toolbar, worded } from "./dom.js";
 import { filterOf, found as foundBy } from "./question.js";
 import { learn } from "./sort.js";
 
@@ -14,6 +14,7 @@ const OF_FILES = new Set(["path", "content"]); // what ingestion notes of each f
 let keys;
 let all = { values: {}, ranges: {} }; // of all items
 let ofFiles = false;
+let isOpen = false; // else only what is chosen is shown
 let latest = 0;
 
 const short = (value) => plain(value) && String(value).length <= 40;
@@ -103,19 +104,23 @@ function choices(key, values, chosen = []) {
 const isRange = (key, { values, ranges }) => key in ranges && (values[key] ?? []).length > FEW_VALUES;
 
 function facet(key, counted, chosen, open) {
-  const { values, ranges, best } = counted;
+  const { values, ranges } = counted;
   const found = values[key] ?? [], name = nameOf(key);
   const between = chosen ? !Array.isArray(chosen) : isRange(key, counted);
   const sum = chosen ? `${name}: ${between ? told(chosen) : chosen.map(worded).join(", ")}` : name;
   return h("details", { class: chosen ? "facet chosen" : "facet", name: "facet", open, "data-facet": key },
     h("summary", { "data-key": key }, h("span", {}, sum)),
-    h("div", { class: "choices", role: "group", "aria-label": name }, best && h("p", { class: "quiet" }, `Counts are of the best ${best} results.`), ...(between ? range(key, ranges[key], chosen) : choices(key, found, chosen))));
+    h("div", { class: "choices", role: "group", "aria-label": name }, ...(between ? range(key, ranges[key], chosen) : choices(key, found, chosen))));
 }
 
 export async function show(asked) {
   if (!keys) return;
   const turn = ++latest;
-  $("filters").hidden = !(keys.length || Object.keys(asked.where).length) || isIdle(asked);
+  const chosen = Object.keys(asked.where).length;
+  $("narrow").hidden = !keys.length;
+  $("narrow").ariaExpanded = String(isOpen);
+  $("narrow").textContent = chosen ? `Filters (${chosen})` : "Filters";
+  $("filters").hidden = !(isOpen || chosen) || isIdle(asked);
   if ($("filters").hidden) return $("filters").replaceChildren();
   if (!$("filters").firstChild) draw(asked, all); // at once, so that nothing moves when the counts come
   const found = await counts(asked).catch(() => null);
@@ -125,19 +130,26 @@ export async function show(asked) {
 const opened = () => $("filters").querySelector("details[open]");
 
 function draw({ where }, found) {
-  const shown = [...new Set([...keys, ...Object.keys(where)])];
+  const shown = isOpen ? [...new Set([...keys, ...Object.keys(where)])] : Object.keys(where);
   const open = opened()?.dataset.facet;
   redraw($("filters"),
     ...shown.filter((key) => where[key] || found.values[key]?.length).map((key) => facet(key, found, where[key], key === open)),
-    Object.keys(where).length && h("button", { class: "clear", onclick: () => { go({ where: {} }); $("words").focus(); } }, "Clear all filters"));
+    Object.keys(where).length && h("button", { class: "clear", onclick: () => { go({ where: {} }); $("words").focus(); } }, "Clear all filters"),
+    isOpen && found.best && h("span", { class: "quiet" }, `numbers are of the best ${found.best} results`));
 }
 
 export function listen() {
-  const shut = () => opened()?.removeAttribute("open");
-  addEventListener("click", (event) => { if (!event.target.closest?.(".facet")) shut(); });
-  $("filters").addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    opened()?.firstChild.focus();
+  const shut = () => document.querySelector(".facet[open]")?.removeAttribute("open");
+  addEventListener("click", (event) => { if (!event.composedPath().some((one) => one.matches?.(".facet"))) shut(); });
+  addEventListener("keydown", (event) => {
+    const details = event.key === "Escape" && event.target.closest?.(".facet[open]");
+    if (!details) return;
+    details.firstElementChild.focus();
     shut();
+  });
+  toolbar($("tools"));
+  $("narrow").addEventListener("click", () => {
+    isOpen = !isOpen;
+    show(current());
   });
 }

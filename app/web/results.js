@@ -3,7 +3,7 @@
 import { go } from "./address.js";
 import * as api from "./api.js";
 import * as clues from "./clues.js";
-import { $, h, iconButton, nameOf, thumbnail } from "./dom.js";
+import { $, h, iconButton, nameOf, thumbnail, toolbar } from "./dom.js";
 import { thumbs } from "./judging.js";
 import { box } from "./selection.js";
 import { told } from "./strict.js";
@@ -13,15 +13,15 @@ const FIRST = 4;
 
 export const placeOf = ({ kind, index }) => (kind === "points" ? kind : `${kind} ${index + 1}`); // an item has them once
 
-// What matched, the strongest first.
-const reasons = ({ evidence = [] }) => evidence.filter(({ value }) => value > 0.05)
-  .map(({ matched, text_field, leg }) => (matched ? placeOf(matched) : text_field ?? leg))
-  .filter((place, at, all) => all.indexOf(place) === at);
+const LEGS = { text: "caption", reader: "meaning", image: "photo", shape: "views", points: "shape", examples: "your verdicts" };
 
-function picture(seen) {
-  const src = seen.kind === "photo" ? `${seen.url}&small=true` : seen.url;
-  return [thumbnail(src), h("span", { class: "mark" }, placeOf(seen))];
-}
+// What it was found by, the strongest first.
+const reasons = ({ evidence = [] }) => [...new Set(evidence.filter(({ value }) => value > 0.05).map(({ leg, text_field }) => LEGS[leg] ?? text_field ?? "words"))];
+
+const picture = (seen) => thumbnail(seen.kind === "photo" ? `${seen.url}&small=true` : seen.url);
+
+// A caption that ends with the name was made of it and its folder: it says nothing more.
+const repeats = (text, name) => text.toLowerCase().endsWith(name.toLowerCase());
 
 export const more = (id) => go({ clues: [{ like: id }], all: false });
 
@@ -38,14 +38,13 @@ function card(hit) {
   const sure = hit.confidence == null ? null : told(hit.confidence); // the one unit; what has none is only in order
   const spoken = [name, sure && `confidence ${sure}`, matched && placeOf(matched)];
   const open = link(id, { class: "open", "aria-label": spoken.filter(Boolean).join(", ") },
-    h("span", { class: "picture" }, ...(matched?.url ? picture(matched) : [])),
+    h("span", { class: "picture" }, matched?.url && picture(matched)),
     h("span", { class: "told" },
       h("span", { class: "top" }, h("span", { class: "name" }, name), sure && h("span", { class: "score", title: "the probability that this is meant" }, sure)),
-      h("span", { class: "said" }, matched?.text && matched.text !== name ? `“${matched.text}”` : ""),
-      line(reasons(hit).join(" · ")),
-      line(hit.words?.join(" "), "words of the search in it"),
+      h("span", { class: "said" }, matched?.text && !repeats(matched.text, name) ? `“${matched.text}”` : ""),
+      line(reasons(hit).length > 0 && `by ${reasons(hit).join(", ")}`, hit.words?.length ? `words of the search in it: ${hit.words.join(" ")}` : null),
       duplicates.length > 0 && line(`and ${duplicates.length} more of the same`, duplicates.map(nameOf).join("\n"))));
-  return h("li", { class: "card", "data-item": id }, open, h("span", { class: "acts" }), h("span", { class: "thumbs" }));
+  return h("li", { class: "card", "data-item": id }, open, h("span", { class: "acts", role: "toolbar", "aria-label": `What to do with ${name}` }));
 }
 
 // What can be done with a hit.
@@ -55,9 +54,11 @@ function equip(one, hit) {
   one.children[1].append(
     iconButton("alike", `More like ${name}`, () => more(id)),
     iconButton("plus", `Add ${name} to the search`, () => clues.add({ like: id })),
-    iconButton("minus", `Search away from ${name}`, () => clues.add({ like: id, weight: -0.5 })));
-  one.children[2].append(...thumbs(hit));
-  one.append(box(id, name));
+    iconButton("minus", `Search away from ${name}`, () => clues.add({ like: id, weight: -0.5 })),
+    h("span", { class: "thumbs" }, ...thumbs(hit)), box(id, name));
+  toolbar(one.children[1]);
+  const dots = iconButton("more", `What to do with ${name}`, () => { dots.ariaExpanded = String(one.classList.toggle("acting")); }, { class: "icon dots", "aria-expanded": "false" });
+  one.append(dots);
 }
 
 // What a hit lacks is its item's.
@@ -77,9 +78,9 @@ async function complete(cards, hits) {
         part.ariaLabel = part.ariaLabel.replace(former, () => name);
         if (part.title) part.title = part.ariaLabel;
       }
-      said.textContent ||= item.observations.find(({ kind, text }) => kind === "caption" && text !== name)?.text ?? "";
+      said.textContent ||= item.observations.find(({ kind, text }) => kind === "caption" && !repeats(text, name))?.text ?? "";
       const face = item.observations.find((seen) => seen.url);
-      if (!place.firstChild) place.append(...(face ? picture(face).slice(0, 1) : ["no picture"]));
+      if (!place.firstChild) place.append(face ? picture(face) : "no picture");
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));

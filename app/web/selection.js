@@ -76,7 +76,7 @@ function show() {
     h("strong", { role: "status" }, `${ids.length} selected`),
     h("a", { class: "plain", href: api.archiveOf(ids), download: "multifold.zip" }, "Download"),
     h("button", { class: "plain", onclick: (event) => { event.target.disabled = true; asksTags(); } }, "Add tags"),
-    h("button", { class: "plain", disabled: ids.length !== 2, title: ids.length === 2 ? "" : "select two", onclick: async () => (await import("./ondemand/compare.js")).compare(ids) }, "Compare"),
+    h("button", { class: "plain", disabled: ids.length !== 2, onclick: async () => (await import("./ondemand/compare.js")).compare(ids) }, ids.length === 2 ? "Compare" : "Compare two"),
     iconButton("cross", "End the selection", clear));
 }
 

@@ -18,6 +18,7 @@ export function show(asked) {
   $("bar").hidden = isIdle(asked);
   $("fold").checked = asked.fold;
   $("fold").parentElement.hidden = !asked.clues.length;
+  $("options").classList.toggle("chosen", asked.target !== "item" || asked.sure > 0 || asked.fold || asked.diversity > 0 || chosen !== "");
   $("diversity").value = asked.diversity;
   $("diversity").parentElement.hidden = !learns(asked);
 }

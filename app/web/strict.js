@@ -6,7 +6,7 @@ import { least } from "./question.js";
 
 const percent = (share) => `${Math.round(100 * share)} %`;
 export const told = (confidence) => (confidence < 0.01 ? "< 1 %" : percent(confidence));
-const say = (sure) => { $("strictness").textContent = sure ? `at least ${percent(sure)} sure` : "however unsure"; };
+const say = (sure) => { $("strictness").textContent = sure ? `at least ${percent(sure)} sure` : "all results"; };
 
 export function show(asked) {
   const sure = least(asked);

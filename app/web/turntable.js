@@ -44,14 +44,22 @@ export function turntable(pictures, matched, mesh, name) {
   function cover(map) {
     raise(false);
     thumbs[at].setAttribute("aria-pressed", "true");
+    table.querySelector(".heat")?.remove();
+    table.append(map);
+    fit();
+  }
+
+  // The heat map lies on the picture, however large that is now.
+  function fit() {
+    const map = table.querySelector(".heat");
     const { clientWidth: wide, clientHeight: high, naturalWidth, naturalHeight } = large;
+    if (!map || !naturalWidth) return;
     const scale = Math.min(wide / naturalWidth, high / naturalHeight);
     const shown = [naturalWidth * scale, naturalHeight * scale];
     const [width, height] = map.hasAttribute("data-cut") ? [Math.min(...shown), Math.min(...shown)] : shown;
     Object.assign(map.style, { width: `${width}px`, height: `${height}px`, left: `${(wide - width) / 2}px`, top: `${(high - height) / 2}px` });
-    table.querySelector(".heat")?.remove();
-    table.append(map);
   }
+  new ResizeObserver(fit).observe(table);
 
   function turn(place) {
     table.querySelector(".heat")?.remove();

@@ -15,7 +15,7 @@ from selenium.common.exceptions import (
     ElementNotInteractableException,
     StaleElementReferenceException,
 )
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService, Keys
+from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService, Keys
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
@@ -90,6 +90,25 @@ class Page:
     def unfold(self, details: str) -> None:
         """Open what is folded, by its summary."""
         self.click_for(f"{details} summary", lambda: self.find(details).get_property("open"))
+
+    def open_filters(self) -> None:
+        self.click_for("#narrow", lambda: self.find("#filters").is_displayed())
+
+    def open_options(self) -> None:
+        self.unfold("#options")
+
+    def show_actions(self, card: str) -> None:
+        """What can be done with a card: shown by a button where nothing can hover, else under the pointer."""
+
+        def shown() -> bool:
+            dots = self.find(f"{card} .dots")
+            if dots.is_displayed():
+                dots.click()
+            else:
+                ActionChains(self.driver).move_to_element(self.find(card)).perform()
+            return self.find(f"{card} .acts").is_displayed()
+
+        self.wait(shown)
 
     def _clicked(self, selector: str) -> bool:
         element = self.find(selector)

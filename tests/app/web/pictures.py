@@ -32,7 +32,7 @@ def screenshot(demo: Path, path: Path) -> None:
         for query in ("a sofa", QUERY):  # the first one loads what every query uses
             page.open(f"/?q={query.replace(' ', '+')}")
             page.wait(page.pictures_loaded)
-        page.wait(lambda: page.count("#filters .facet") > 0)
+        page.wait(lambda: page.find("#narrow").is_displayed())
         page.script("document.documentElement.style.scrollbarWidth = 'none'")
         page.driver.save_screenshot(f"{profile}/page.png")
         _shrink(Path(profile) / "page.png", path)

@@ -9,6 +9,7 @@ from selenium.webdriver import Keys
 from app.errors import ApiError
 from app.operations import probes
 from multifold.files.folder import HEIF_SUFFIXES, PICTURE_SUFFIXES
+from multifold.payload import owner_part
 from renderers.mesh.formats.mesh_file import EXTENSIONS
 from tests.app import browser
 from tests.app.browser import Page
@@ -59,18 +60,19 @@ def test_files_are_added_searched_and_deleted(empty: Page, own: House) -> None:
     page.shot("added")
     page.wait(lambda: page.texts("#counts dd")[:4] == ["2", "6", "1", "3"])
     chair = own.client.get("/v1/items/chair").json()
-    assert chair["payload"] == {"name": "Chair", "price": 12}
+    assert owner_part(chair["payload"]) == {"name": "Chair", "price": 12}
     page.press("#collection", Keys.ESCAPE)
     page.wait(lambda: page.script("return document.activeElement.className") == "plain stock")
     page.type("a red box")
     page.wait(lambda: page.best() == "chair")
     page.click("#results .open")
-    page.click_for("#detail .link", lambda: page.focused() == "Keep it")
+    page.unfold(".further")
+    page.click_for("#detail .deletion .link", lambda: page.focused() == "Keep it")
     page.shot("delete")
     page.driver.switch_to.active_element.send_keys(Keys.ENTER)
     page.wait(lambda: page.focused() != "Keep it")
     assert own.client.get("/v1/items/chair").status_code == 200
-    page.click_for("#detail .link", lambda: page.count("#detail .danger"))
+    page.click_for("#detail .deletion .link", lambda: page.count("#detail .danger"))
     page.click("#detail .danger")
     page.wait(lambda: not page.find("#detail").is_displayed() and page.best() == "photo")
     assert page.texts("#note") == ["Chair (chair) is deleted."]

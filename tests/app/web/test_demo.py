@@ -52,7 +52,8 @@ def test_it_fits(at: Page, width: int, height: int, theme: str) -> None:
         at.wait(lambda: at.find("#stock").text == f"{ITEMS} items" and at.find("#banner").is_displayed())
         fits(at, f"start-{width}-{theme}")
         at.open(f"/?q={QUERY.replace(' ', '+')}")
-        at.wait(lambda: len(at.found()) == ITEMS and at.find("#strict").is_displayed())
+        at.wait(lambda: len(at.found()) == ITEMS and at.find("#narrow").is_displayed())
+        at.open_filters()
         at.wait(lambda: at.count("#filters .facet") > 0)
         at.wait(lambda: all(at.texts("#results .said")))
         fits(at, f"results-{width}-{theme}")
@@ -61,12 +62,15 @@ def test_it_fits(at: Page, width: int, height: int, theme: str) -> None:
         fits(at, f"clues-{width}-{theme}")
         at.open(f"/?q={QUERY.replace(' ', '+')}")
         at.wait(lambda: len(at.found()) == ITEMS)
+        at.open_options()
+        fits(at, f"options-{width}-{theme}")
+        at.open_filters()
         at.unfold("#filters [data-facet=colour]")
         fits(at, f"filter-{width}-{theme}")
         at.press("#filters [data-facet=colour] summary", Keys.ESCAPE)
         at.click("#results .open")
         at.wait(lambda: at.count("#detail .near img") == 6)
-        at.click(".insight button:nth-of-type(1)")
+        at.click(".explain")
         at.wait(lambda: at.count(".table .heat i") > 0)
         fits(at, f"detail-{width}-{theme}")
         at.click("#detail .close")
@@ -89,10 +93,11 @@ def fits(page: Page, name: str) -> None:
 def test_points_that_speak_for_a_hit_are_named_once(at: Page) -> None:
     at.open(f"/?q={QUERY.replace(' ', '+')}")
     at.wait(lambda: len(at.found()) == ITEMS)
-    said = [part for text in at.texts("#results .words") for part in text.split(" · ")]
-    assert "points" in said
+    said = [part for text in at.texts("#results .words") for part in text.removeprefix("by ").split(", ")]
+    assert {"views", "shape"} <= {*said}
+    assert all(len({*text.split(", ")}) == len(text.split(", ")) for text in at.texts("#results .words"))
     at.click("#results .open")
-    at.click(".insight button:nth-of-type(1)")
+    at.click(".explain")
     at.wait(lambda: at.count("#detail .sides dt") > 0)
     named = at.texts("#detail .sides dt")
     assert not [name for name in (*said, *named) if "points" in name and name != "points"]
@@ -103,6 +108,7 @@ def test_one_can_be_strict_and_nothing_may_match_well(at: Page, demo: House, sur
     at.open("/?q=a+submarine+of+glass&target=shape")
     at.wait(lambda: len(at.found()) == ITEMS)
     assert all("%" in score for score in at.texts("#results .score"))
+    at.open_options()
     at.script(SLIDE, sure)
     at.wait(lambda: f"sure={sure:g}" in at.driver.current_url)
     asked = demo.search(text="a submarine of glass", limit=ITEMS, min_confidence=sure).json()["hits"]
@@ -121,5 +127,9 @@ def test_a_picture_is_pasted(at: Page, demo: House) -> None:
     at.click("#words")
     at.script(PASTE, b64encode(picture).decode())
     at.wait(lambda: at.texts(".clue .face") == ["pasted.webp"])
-    at.wait(lambda: at.best() == wanted and at.texts("#results .mark")[0] == "view 2")
+    at.wait(
+        lambda: (
+            at.best() == wanted and ", view 2" in str(at.find("#results .open").get_attribute("aria-label"))
+        )
+    )
     assert "image/*" in str(at.find("#file").get_attribute("accept"))  # where phones offer the camera

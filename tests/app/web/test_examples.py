@@ -11,16 +11,21 @@ def thumb(item: str, verdict: str) -> str:
     return f"#results [data-item='{item}'] [data-verdict={verdict}]"
 
 
+def judge(page: Page, item: str, verdict: str) -> None:
+    page.show_actions(f"#results [data-item='{item}']")
+    page.click(thumb(item, verdict))
+
+
 def test_thumbs_order_a_search_at_once_and_a_click_takes_them_back(page: Page, shop: House) -> None:
     page.open("/?q=a+red+box")
-    page.wait(lambda: page.best() == "red-box" and page.find("#results .thumbs").is_displayed())
+    page.wait(lambda: page.best() == "red-box" and page.count("#results .thumbs") > 0)
     plain = page.found()
     last = plain[-1]
-    page.click(thumb(last, "good"))
+    judge(page, last, "good")
     page.wait(lambda: page.best() == last)
     page.wait(lambda: page.find(thumb(last, "good")).get_attribute("aria-pressed") == "true")
     assert page.driver.current_url == f"{page.url}/?q=a+red+box&good={last}"
-    page.click(thumb("red-box", "bad"))
+    judge(page, "red-box", "bad")
     page.wait(lambda: page.found()[-1:] == ["red-box"] and page.best() == last)
     page.wait(lambda: page.count("#judged button") == 2)
     assert "a red box" in page.texts("#judged button")[1]
@@ -29,7 +34,7 @@ def test_thumbs_order_a_search_at_once_and_a_click_takes_them_back(page: Page, s
     assert (kept[last]["verdict"], kept[last]["query"][0]["text"]) == ("good", "a red box")
     assert kept["red-box"]["verdict"] == "bad"
     page.shot("examples")
-    page.click(thumb(last, "good"))  # a second click takes it back, and the feedback too
+    judge(page, last, "good")  # a second click takes it back, and the feedback too
     page.wait(lambda: page.count("#judged button") == 1)
     page.wait(lambda: len(shop.client.get("/v1/feedback").json()["feedback"]) == 1)
     page.click("#judged button")
@@ -45,7 +50,8 @@ def test_thumbs_order_a_search_at_once_and_a_click_takes_them_back(page: Page, s
 
 def test_variety_is_part_of_the_address(page: Page) -> None:
     page.open("/?q=a+red+box")
-    page.wait(lambda: page.best() == "red-box" and page.find("#diversity").is_displayed())
+    page.wait(lambda: page.best() == "red-box")
+    page.open_options()
     set_to = "arguments[0].value = arguments[1]; arguments[0].dispatchEvent(new Event('change'))"
     page.script(set_to, page.find("#diversity"), "0.5")
     page.wait(lambda: page.driver.current_url == f"{page.url}/?q=a+red+box&diversity=0.5")

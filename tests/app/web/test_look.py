@@ -21,6 +21,7 @@ CATCH = "navigator.clipboard.writeText = async (text) => { window.copied = text;
 def test_filters_narrow_and_are_cleared(page: Page) -> None:
     page.open("/?q=a+box")
     page.wait(lambda: len(page.found()) == 4)
+    page.open_filters()
     page.unfold("#filters details")
     page.wait(lambda: page.count("#filters label") == 4)
     assert page.texts("#filters label") == ["blue1", "green1", "red1", "yellow1"]
@@ -44,7 +45,8 @@ def test_filters_narrow_and_are_cleared(page: Page) -> None:
 def test_a_result_shows_all_its_sides(page: Page) -> None:
     page.open("/?q=a+blue+box&target=any")
     page.wait(lambda: page.best() == "blue-box")
-    card = page.find("#results .mark").text if page.count("#results .card:first-child .mark") else ""
+    told = str(page.find("#results .open").get_attribute("aria-label"))
+    card = told.rpartition(", ")[2] if "caption" not in told else ""
     page.click("#results .open")
     page.wait(lambda: page.find("#detail").is_displayed())
     assert "item=blue-box" in page.driver.current_url
@@ -96,9 +98,9 @@ def test_neighbours_lead_on_and_back_leads_back(page: Page) -> None:
     page.click("#results .open")
     page.click("#detail .near a")
     page.wait(lambda: "item=red-box" not in page.driver.current_url)
-    page.wait(lambda: page.find("#detail .id span").text != "red-box")
+    page.wait(lambda: page.find("#detail .id").text != "red-box")
     page.driver.back()
-    page.wait(lambda: page.find("#detail .id span").text == "red-box")
+    page.wait(lambda: page.find("#detail .id").text == "red-box")
     page.click("#detail .solid")
     page.wait(lambda: page.driver.current_url == f"{page.url}/?like=red-box" and len(page.found()) == 3)
     assert not page.find("#detail").is_displayed()
@@ -109,6 +111,7 @@ def test_the_command_for_a_search_finds_the_same(page: Page, shop: House, query:
     page.open(f"/?{query}")
     page.wait(lambda: page.count("#copy button") == 1)
     page.script(CATCH)
+    page.open_options()
     page.click("#copy button")
     page.wait(lambda: page.script(COPIED))
     curl, _, url, *_, body = shlex.split(page.script(COPIED))
@@ -116,8 +119,9 @@ def test_the_command_for_a_search_finds_the_same(page: Page, shop: House, query:
     answer = shop.client.post(url, json=json.loads(body)).json()
     page.wait(lambda: page.found() == [hit["id"] for hit in answer["hits"]])
     page.click("#results .open")
+    page.unfold(".further")
     page.click("#detail .copy")
-    page.wait(lambda: page.script(COPIED) == page.find("#detail .id span").text)
+    page.wait(lambda: page.script(COPIED) == page.find("#detail .id").text)
 
 
 def test_further_pages_come_by_themselves(page: Page, shop: House) -> None:
@@ -149,7 +153,7 @@ def test_further_pages_come_by_themselves(page: Page, shop: House) -> None:
 def test_one_may_ask_why_and_walk_towards_the_general(page: Page) -> None:
     page.open("/?q=a+red+box&item=red-box")
     page.wait(lambda: page.find("#detail").is_displayed() and page.pictures_loaded())
-    page.click(".insight button:nth-of-type(1)")
+    page.click(".explain")
     page.wait(lambda: page.count(".table .heat i") == 49)
     page.wait(lambda: page.count(".why .sides dt") > 1)
     shares = [int(share.removesuffix(" %")) for share in page.texts(".why .sides dd")]
@@ -164,7 +168,8 @@ def test_one_may_ask_why_and_walk_towards_the_general(page: Page) -> None:
     page.shot("why")
     page.press(".table", Keys.ARROW_RIGHT)
     page.wait(lambda: page.count(".heat") == 0)
-    page.click(".insight button:nth-of-type(2)")
-    page.wait(lambda: "Towards the general" in page.texts(".why h3"))
+    page.unfold(".further")
+    page.click(".general")
+    page.wait(lambda: "More general captions" in page.texts(".why h3"))
     assert "everything" not in page.find(".why").text
     page.shot("way")

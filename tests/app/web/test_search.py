@@ -53,6 +53,7 @@ def test_the_address_can_be_shared_and_back_goes_back(page: Page) -> None:
 def test_clues_are_mixed_by_their_weights(page: Page, shop: House) -> None:
     page.open("/?q=a+red+box&target=any")
     page.wait(lambda: page.best() == "red-box")
+    page.open_options()
     page.click("#another")
     page.type("blue")
     page.wait(lambda: page.texts(".clue .face") == ["a red box", "blue"])
@@ -76,11 +77,13 @@ def test_clues_are_mixed_by_their_weights(page: Page, shop: House) -> None:
 def test_more_like_a_result_and_away_from_it(page: Page) -> None:
     page.open("/?q=a+green+box")
     page.wait(lambda: page.best() == "green-box")
+    page.show_actions("#results .card:first-child")
     page.click("#results [aria-label^='More like']")
     page.wait(lambda: page.driver.current_url == f"{page.url}/?like=green-box" and len(page.found()) == 3)
     assert "green-box" not in page.found()
     first = page.best()
-    page.click("#results [aria-label^='Search away']")
+    page.show_actions(f"#results [data-item='{first}']")
+    page.click(f"#results [data-item='{first}'] [aria-label^='Search away']")
     page.wait(lambda: page.texts(".clue output") == ["×1", "−0.5"])
     page.wait(lambda: page.best() == "green-box")
     assert page.driver.current_url == f"{page.url}/?like=green-box&like={first}&w=-0.5"

@@ -49,7 +49,7 @@ def test_the_start_shows_what_there_is(at: Page) -> None:
     )
     at.shot("start")
     at.click("#start .newest a")
-    at.wait(lambda: at.find("#detail").is_displayed() and at.find("#detail .id span").text == "yellow")
+    at.wait(lambda: at.find("#detail").is_displayed() and at.find("#detail .id").text == "yellow")
     press(at, Keys.ESCAPE)
     at.wait(lambda: not at.find("#detail").is_displayed())
     at.click("#start .tiles:not(.newest) .tile")
@@ -63,6 +63,7 @@ def test_the_start_shows_what_there_is(at: Page) -> None:
 def test_facets_count_what_was_found(at: Page) -> None:
     at.open("/?q=a+red+box&target=text&sure=0.3")
     at.wait(lambda: at.count("#results .card") > 0 or "Nothing matches well" in at.find("#message").text)
+    at.open_filters()
     at.wait(lambda: at.count("#filters [data-facet=mainColour] label") == 4)
     found = at.found()
     counted = at.texts("#filters [data-facet=mainColour] label .quiet")

@@ -80,5 +80,5 @@ def test_the_original_is_fetched_back(page: Page, shop: House) -> None:
     page.open("/?item=green-box")
     page.wait(lambda: page.count("#detail a[download]") == 1)
     link = page.find("#detail a[download]")
-    assert link.text == "Original (glb)"
+    assert link.get_property("textContent") == "Original (glb)"
     assert shop.client.get(str(link.get_attribute("href"))).content == box("green")

@@ -88,6 +88,7 @@ def test_reading_may_be_open_while_the_rest_needs_a_key(page: Page, tmp_path: Pa
         at = Page(page.driver, locked.url)
         at.open("/?q=a+red+box")
         at.wait(lambda: at.best() == "red-box" and at.pictures_loaded())
+        at.show_actions("#results .card:first-child")
         at.click("#results [data-verdict=good]")
         at.wait(lambda: "needs a key that may write" in at.texts("#note")[0])
         at.open_collection()

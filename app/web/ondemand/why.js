@@ -1,19 +1,17 @@
 // Why an item matched: what each piece of evidence adds, a heat map, words with shares; and its more general captions.
 
-import { current } from "./address.js";
-import * as api from "./api.js";
-import { h } from "./dom.js";
-import { placeOf } from "./results.js";
-import { partOf } from "./question.js";
-import { hitOf } from "./searching.js";
+import { current } from "../address.js";
+import * as api from "../api.js";
+import { h } from "../dom.js";
+import { placeOf } from "../results.js";
+import { partOf } from "../question.js";
+import { hitOf } from "../searching.js";
 
 const SIDES = { shape: "shape", image: "photos", text: "captions" };
 const LEGS = { points: "points", words: "words", reader: "text reader" };
 const FILLING = new Set("a an the this that there is are of with and on in to it its has".split(" "));
 const MANY = 12; // captions of a way that are shown
 
-// What was asked, if it is one thing: a mix has no one explanation.
-const asked = () => (current().clues.length === 1 ? current().clues[0] : null);
 const alpha = (share, most) => (most > 0 ? Math.max(0, share) / most : 0);
 
 // The page allows no style attributes; what is measured is set by hand.
@@ -39,7 +37,7 @@ function words({ words: said }) {
 function evidence({ evidence: pieces = [] } = {}) {
   const speaking = pieces.filter(({ value }) => value > 0.05);
   const sum = speaking.reduce((so, { value }) => so + value, 0);
-  const name = ({ leg, matched, text_field }) => [...new Set([matched ? placeOf(matched) : text_field, LEGS[leg]])].filter(Boolean).join(" · ") || SIDES[leg];
+  const name = ({ leg, matched, text_field }) => (matched ? placeOf(matched) : LEGS[leg] ?? text_field ?? SIDES[leg]);
   return speaking.length ? h("dl", { class: "sides" }, ...speaking.flatMap((one) => {
     const share = Math.round((100 * one.value) / sum);
     return [h("dt", {}, name(one)), h("dd", {}, styled(h("i", { class: "share" }), "width", `${share / 2}%`), `${share} %`)];
@@ -51,16 +49,22 @@ function closest(sides) {
   return h("p", {}, other ? `Its closest side: ${best}, then ${other}.` : `Compared: its ${best}.`);
 }
 
-async function explain(id, stage) {
+// Whether pictures of this kind speak for the hit. Of one that words found, a heat map would explain nothing.
+function carried(id, kind) {
+  const { evidence: pieces } = hitOf(id) ?? {};
+  return !pieces?.length || pieces.some(({ value, matched }) => value > 0.05 && matched?.kind === kind);
+}
+
+export async function explain(id, stage) {
   const seen = stage?.current();
   const at = seen ? { kind: seen.kind, index: seen.index } : {};
-  const found = await api.explain({ ...(await partOf(asked())), item: id, ...at });
+  const found = await api.explain({ ...(await partOf(current().clues[0])), item: id, ...at });
   const { heat_map: map, words: said, observation } = found.explained;
-  if (map) stage?.cover(heat(map));
+  if (map && carried(id, observation.kind)) stage?.cover(heat(map));
   const best = found.observations.find((one) => one.kind === "caption");
   return [
     evidence(hitOf(id)) ?? closest(found.sides),
-    h("p", { class: "quiet" }, `${placeOf(observation)} in detail`, map && ` · heat map by ${map.method}`),
+    h("p", { class: "quiet" }, `${placeOf(observation)} in detail`, map && carried(id, observation.kind) && ` · heat map by ${map.method}`),
     found.query.words && words(found.query.words),
     said && words(said),
     best && observation.kind !== "caption" && h("p", { class: "quiet" }, `best caption: “${best.text}”`),
@@ -77,30 +81,12 @@ function isImplied(words, by) {
 }
 
 // Captions on the way to the root that are true of the item: its payload says so, or a caption of its own says more.
-async function general({ id, payload, observations }) {
+export async function general({ id, payload, observations }) {
   const { paths } = await api.traverse({ id });
   const own = observations.filter(({ kind }) => kind === "caption").map(({ text }) => wordsOf(text));
   const values = new Set(Object.values(payload).filter((value) => typeof value === "string").flatMap(wordsOf));
   const isTrue = (words) => words.length > 0 && (words.every((word) => values.has(word)) || own.some((said) => isImplied(words, said)));
   const met = paths[0].met.filter(({ text }) => isTrue(wordsOf(text))).slice(0, MANY);
-  if (!met.length) return [h("p", { class: "quiet" }, "No caption that is known here is more general and surely true of it.")];
+  if (!met.length) return [h("p", { class: "quiet" }, "No caption here is more general and true of it.")];
   return [h("ol", { class: "way" }, ...met.map(({ text }) => h("li", {}, text)))];
-}
-
-// Two buttons, and under them what they brought.
-export function why(item, stage) {
-  const { id } = item;
-  const place = h("div", { class: "why", "aria-live": "polite" });
-  const bring = (label, work) => h("button", { class: "plain", onclick: async (event) => {
-    event.target.setAttribute("aria-busy", "true");
-    try {
-      place.replaceChildren(h("h3", {}, label), ...(await work()).filter(Boolean));
-    } catch (error) {
-      place.replaceChildren(h("p", { class: "bad", role: "alert" }, error.message));
-    }
-    event.target.removeAttribute("aria-busy");
-  } }, label);
-  return h("div", { class: "insight" },
-    h("p", { class: "deeds" }, asked() && bring("Why this?", () => explain(id, stage)), item.observations.some(({ kind }) => kind === "caption") && bring("Towards the general", () => general(item))),
-    place);
 }

@@ -71,6 +71,7 @@ CODES = {  # of errors, for programs; the description of the API has them
     "no_calibration": "no confidence is known for this pair",
     "no_promise": "the collection has too few questions of its own from which an error could be promised",
     "no_cones": "the geometry of the encoder has no cones",
+    "no_encoder": "the collection has no encoder",
     "no_feature": "a vector has no feature to walk from",
     "no_feedback": "the service keeps no feedback",
     "no_original": "the original of the item is not kept",

@@ -5,15 +5,14 @@ Its `vector_id` describes it completely ("plain-cosine-768"), so a collection op
 
 import re
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import get_args
 
 import numpy as np
 
 from multifold.errors import MultifoldError
-from multifold.types import Features, Metric, Vector, Vectors
+from multifold.types import Distance, Features, Metric, Vector, Vectors
 
-PlainMetric: TypeAlias = Literal["cosine", "ip", "l2"]
-PLAIN_METRICS: tuple[PlainMetric, ...] = get_args(PlainMetric)
+PLAIN_METRICS: tuple[Distance, ...] = get_args(Distance)
 NAME = re.compile(rf"plain-({'|'.join(PLAIN_METRICS)})-([1-9][0-9]{{0,5}})")
 
 
@@ -25,7 +24,7 @@ class PlainSpaceError(MultifoldError):
 class PlainSpace:
     """Vectors of `dim` numbers; for `cosine` they are brought to length one."""
 
-    comparison: PlainMetric
+    comparison: Distance
     dim: int
 
     def __post_init__(self) -> None:

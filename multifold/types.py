@@ -21,6 +21,7 @@ Side: TypeAlias = Literal["text", "image", "shape"]
 Aspect: TypeAlias = Literal["text", "image", "shape", "points"]
 Kind: TypeAlias = Literal["caption", "photo", "view", "points"]
 Metric: TypeAlias = Literal["ip", "l2"]
+Distance: TypeAlias = Literal["cosine", "ip", "l2"]  # of vectors without an encoder
 Pooling: TypeAlias = Literal["mean", "max"]
 Target: TypeAlias = Literal["item", "text", "image", "shape", "any"]
 Leg: TypeAlias = Literal["text", "image", "shape", "points", "words", "reader", "examples"]

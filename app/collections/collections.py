@@ -27,6 +27,7 @@ from index.jobs import JobList
 from index.maintenance.restore import restore_snapshot
 from index.maintenance.snapshot import SnapshotHeader
 from index.names import DEFAULT, MAIN
+from index.plain_space import PlainSpace
 from index.registry import (
     FOLDER,
     CollectionEntry,
@@ -137,9 +138,13 @@ class Collections:
             except MultifoldError as error:
                 self.errors[name] = str(error)
 
-    def create(self, name: str, bundle: str | None, plan: IndexPlan | None) -> CollectionService:
-        """A new, empty collection, for an available bundle or the one that the service was started with."""
+    def create(
+        self, name: str, bundle: str | None, plan: IndexPlan | None, space: PlainSpace | None = None
+    ) -> CollectionService:
+        """A new, empty collection: for an available bundle, the service's own, or without an encoder."""
         observer = self.encoders.first if bundle is None else self.encoders.named(bundle)
+        if space is not None:
+            observer = self.encoders.without(space)
         if plan is not None:
             check_plan(plan, observer.encoder)
         with self._changing:

@@ -50,9 +50,10 @@ class EvidenceFitter:
         with self._fitting:
             self._wait_for_growth(self._collection.version)
             try:
+                short = encode if encoder.encodes else None
                 if self.model is UNFITTED and self._collection.count() > QUICK:  # a first fit, soon
-                    self.model = self._collection.fit_evidence(encode, QUICK)
-                self.model = self._collection.fit_evidence(encode)
+                    self.model = self._collection.fit_evidence(short, QUICK)
+                self.model = self._collection.fit_evidence(short)
             except CollectionError:
                 pass  # it was closed meanwhile
             except MultifoldError as error:

@@ -4,9 +4,11 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from app.encoding.no_encoder import NoEncoder
 from app.encoding.observations import ObservationEncoder, open_drawing_encoder
 from app.errors import ApiError
 from app.settings import Settings
+from index.plain_space import PlainSpace, parse_plain_space
 from index.registry import stored_vector_id
 from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import Bundle, BundleError
@@ -27,14 +29,24 @@ class OpenEncoders:
         self._settings = settings
         self._sandbox = sandbox
         self._opened: dict[str, ObservationEncoder] = {}
+        self._plain: dict[PlainSpace, ObservationEncoder] = {}
         self._opening = threading.Lock()
         self.first = self._open(settings.bundle)
 
     def of(self, vector_id: str) -> ObservationEncoder:
         if (opened := self._opened.get(vector_id)) is not None:
             return opened
+        if (space := parse_plain_space(vector_id)) is not None:
+            return self.without(space)
         sentence = f"no bundle here makes the vectors of {vector_id}; put it into the folder of bundles"
         return self._open(self._folder(lambda one: one.vector_id == vector_id, sentence))
+
+    def without(self, space: PlainSpace) -> ObservationEncoder:
+        """What collections have that have no encoder, but this space."""
+        with self._opening:
+            if space not in self._plain:
+                self._plain[space] = ObservationEncoder(NoEncoder(space), self._sandbox, self._settings)
+            return self._plain[space]
 
     def named(self, name: str) -> ObservationEncoder:
         """The encoder of an available bundle, by the name of its folder or else by the bundle's own."""

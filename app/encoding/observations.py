@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 from PIL import Image
 
+from app.encoding.no_encoder import NoEncoderError
 from app.errors import ApiError
 from app.settings import Settings
 from index.store.item_rows import usable
@@ -146,6 +147,8 @@ class ObservationEncoder:
 
         A single view may have another size, for people to look at.
         """
+        if not self.encoder.encodes:
+            raise NoEncoderError
         spec = self.encoder.bundle.views
         points = self.encoder.bundle.points if view is None else None
         order = ViewOrder(

@@ -31,7 +31,7 @@ def read_contents(services: Iterable[CollectionService]) -> Iterable[Metric]:
     changes = _gauge("multifold_version", "Last change that searches see.", ["collection"])
     for service in services:
         bundle = service.encoder.bundle
-        info.add_metric([service.name, version("multifold"), bundle.name, bundle.vector_id], 1)
+        info.add_metric([service.name, version("multifold"), bundle.name, service.encoder.vector_id], 1)
         items.add_metric([service.name], service.collection.count())
         for kind, count in service.collection.read(browse.count_observations).items():
             kinds.add_metric([service.name, kind], count)

@@ -107,6 +107,8 @@ class QueryEncoder:
         """The observations of an item, of the first of these sides that it has."""
         for side in sides:
             pooled = pool_side(item.observations, side)
+            if pooled is not None and not self._observer.encoder.encodes:  # compared as was asked for
+                return self._from_feature(pooled)
             if pooled is not None:
                 return replace(self._from_feature(pooled), own=self._own_vectors(item, side))
         raise ApiError(422, "no_such_side", f"the item {item.id!r} has no {' and no '.join(sides)}")
@@ -148,6 +150,9 @@ class QueryEncoder:
 
     def _from_vector(self, numbers: Sequence[float], made_of: Side) -> EncodedPart:
         """An index vector that was encoded before, of a text, a picture or a mesh."""
+        if not self._observer.encoder.encodes:  # a feature is meant
+            (feature,) = self._observer.check_features(made_of, [numbers])
+            return self._from_feature(feature)
         dim = self._observer.encoder.dim
         if len(numbers) != dim:
             raise ApiError(422, "bad_vector", f"the vector has {len(numbers)} numbers; here they have {dim}")

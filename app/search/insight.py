@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from app.collections.service import CollectionService
+from app.encoding.no_encoder import NoEncoderError
 from app.errors import ApiError
 from app.ingest.originals import find_stored_mesh
 from app.search.parts import ImageQueryPart, QueryPart, TextQueryPart
@@ -48,6 +49,8 @@ def traverse_captions(
 ) -> CaptionTraversal:
     """From a feature to the root, by captions of the bundle, of the collection, or of both."""
     encoder = service.encoder
+    if not encoder.encodes:
+        raise NoEncoderError
     if widths and not encoder.entails:
         sentence = f"the geometry {encoder.bundle.geometry.name} has no cones; ask without widths"
         raise ApiError(422, "no_cones", sentence)

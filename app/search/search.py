@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.search import insight
-from app.search.encoding import EncodedPart
+from app.search.encoding import NO_FEATURE, EncodedPart
 from app.search.paging import SearchPage
 from app.search.parts import WeightedParts, is_single, side_of, texts_of, weighed_side
 from app.settings import Settings
@@ -61,7 +63,7 @@ async def search(
     """Search with the parts of a query; `where` narrows the filter of the options."""
     start = time.perf_counter()
     planned = await plan_search(service, parts, options, where)
-    encoded = await encode_parts(service, parts)
+    encoded = await encode_parts(service, planned)
     encode_end = time.perf_counter()
     version = service.collection.version
     ranked, following = await rank_items(service, planned, encoded)
@@ -88,6 +90,9 @@ async def plan_search(
     """Read the filter and the page, and refuse what cannot be answered."""
     where = narrow_filter(options, where)
     words = options.lexical or service.settings.lexical
+    alone = words == "auto" and options.target in ("item", "any") and side_of(parts) == "text"
+    if alone and not service.encoder.encodes:  # nothing else can be asked
+        options = replace(options, lexical=(words := "only"))
     check_confidence(parts, options, words)
     check_words(parts, words)
     page = SearchPage.of(parts, options)
@@ -122,7 +127,10 @@ def check_words(parts: WeightedParts, mode: LexicalMode) -> None:
         raise ApiError(422, "no_words", "'lexical': 'only' looks for words; ask with a text")
 
 
-async def encode_parts(service: CollectionService, parts: WeightedParts) -> list[EncodedPart]:
+async def encode_parts(service: CollectionService, planned: PlannedSearch) -> list[EncodedPart]:
+    parts = planned.parts
+    if planned.options.lexical == "only" and not service.encoder.encodes:
+        return [EncodedPart(NO_FEATURE, np.zeros(service.encoder.dim, np.float32))] * len(parts)
     with service.workers.telemetry.tracing.span("encode", collection=service.name, clues=len(parts)):
         if len(parts) == 1:  # without a task of its own
             return [await service.encode(parts[0][0])]

@@ -159,6 +159,8 @@ class Bundle:
 
     def probes(self) -> dict[Side, Features]:
         """Held-out query features of each side, for an index to measure its recall with."""
+        if not self.has("probe.npz"):
+            return {}
         with np.load(self.path("probe.npz")) as stored:
             return {side: stored[side] for side in SIDES if side in stored}
 

@@ -44,6 +44,8 @@ class EncodedTexts:
 class Encoder:
     """The graphs of a bundle. To an index it is a space: id, metric, signs, features to vectors."""
 
+    encodes = True  # else it is a space alone
+
     def __init__(self, bundle: Bundle, threads: int = 0, provider: str | None = None) -> None:
         self.bundle = bundle
         self.provider = provider or available_providers()[0]

@@ -5,7 +5,7 @@ from typing import Any
 from multifold.client.calls import Call, ask, path_segment
 from multifold.client.methods import service_method, takes_fields
 from multifold.client.transport import ServiceAddress
-from multifold.types import Device, Memory
+from multifold.types import Device, Distance, Memory
 from multifold.wire import administration as wire
 
 
@@ -18,15 +18,21 @@ class AdminMethods(ServiceAddress):
         name: str,
         *,
         bundle: str | None = None,
+        dim: int | None = None,
+        distance: Distance = "cosine",
         index: str | None = None,
         device: Device = "auto",
         recall: float | None = None,
         memory: Memory | None = None,
     ) -> Call[wire.CollectionStatus]:
-        """Make an empty collection. Without `index`, `recall` and `memory` it chooses its index."""
+        """Make an empty collection. Without `index`, `recall` and `memory` it chooses its index.
+
+        With `dim` it has no encoder: items and queries bring vectors of so many numbers.
+        """
         asked = any(one is not None for one in (index, recall, memory))
         plan = _index(index, device, recall, memory) if asked else None
-        body = wire.CollectionBody(name, bundle, plan)
+        vectors = None if dim is None else wire.VectorsBody(dim, distance)
+        body = wire.CollectionBody(name, bundle, plan, vectors)
         return ask(wire.CollectionStatus, "POST", "/v1/collections", body)
 
     @service_method

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
-from multifold.types import Device, FolderState, JobState, Kind, Memory
-from multifold.wire.messages import Answer, Body, described
+from multifold.types import Device, Distance, FolderState, JobState, Kind, Memory
+from multifold.wire.messages import Answer, Body, BodyError, described
 
 
 class IndexBody(Body, example={"type": "auto", "recall": 0.95}):
@@ -20,12 +20,27 @@ class IndexBody(Body, example={"type": "auto", "recall": 0.95}):
     memory: Memory = described("all of it (resident), or codes with vectors in files", default="auto")
 
 
+class VectorsBody(Body, example={"dim": 512, "distance": "cosine"}):
+    """How the vectors of a collection are compared that has no encoder."""
+
+    dim: int = described("numbers of each vector", ge=1, lt=1_000_000)
+    distance: Distance = described("cosine, ip (inner product) or l2", default="cosine")
+
+
 class CollectionBody(Body, example={"name": "shoes"}):
     """A collection to be made."""
 
     name: str = described("lower-case letters, digits, - and _; at most 40")
     bundle: str | None = described("a bundle at hand, by its name; else the service's own", default=None)
     index: IndexBody | None = described("the index that it asks for; else it chooses itself", default=None)
+    vectors: VectorsBody | None = described(
+        "no encoder: items and queries bring vectors like this", default=None
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.bundle is not None and self.vectors is not None:
+            raise BodyError("bad_request", "a collection has a 'bundle', or 'vectors' without an encoder")
 
 
 class RebuildBody(Body, example={"to": "shoes-2", "bundle": "siglip2-b16-small", "alias": "default"}):

@@ -2,11 +2,12 @@
 
 import pytest
 
-from index.plain_space import PlainMetric, PlainSpace, PlainSpaceError, parse_plain_space
+from index.plain_space import PlainSpace, PlainSpaceError, parse_plain_space
+from multifold.types import Distance
 
 
 @pytest.mark.parametrize("comparison", ["cosine", "ip", "l2"])
-def test_a_plain_space_is_known_by_its_name(comparison: PlainMetric) -> None:
+def test_a_plain_space_is_known_by_its_name(comparison: Distance) -> None:
     space = PlainSpace(comparison, 768)
     assert parse_plain_space(space.vector_id) == space
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from app.collections.collections import Collections
 from app.collections.service import CollectionService
+from app.encoding.no_encoder import NoEncoderError
 from app.errors import ApiError
 from app.http.dependencies import CollectionsDep
 from app.http.openapi import body_errors, error_responses
@@ -15,6 +16,7 @@ from app.search import insight
 from index.contracts import IndexPlan
 from index.engine_factory import check_plan
 from index.names import DEFAULT, MAIN
+from index.plain_space import PlainSpace
 from index.registry import CollectionListing
 from index.store import browse
 from multifold.bundle.bundle import Bundle, BundleError
@@ -38,7 +40,10 @@ CHANGE_ERRORS = body_errors(404, 409)
 async def create_collection(collections: CollectionsDep, body: CollectionBody) -> CollectionStatus:
     """Make an empty collection."""
     plan = _index_plan(body.index)
-    service = await collections.run(lambda: collections.create(body.name, body.bundle, plan), finishes=True)
+    space = None if body.vectors is None else PlainSpace(body.vectors.distance, body.vectors.dim)
+    service = await collections.run(
+        lambda: collections.create(body.name, body.bundle, plan, space), finishes=True
+    )
     service.audit("create collection", [], 1)
     return await collections.run(lambda: _status(service, collections.listing()), admitted=True)
 
@@ -79,6 +84,8 @@ async def rebuild_collection(collections: CollectionsDep, name: str, body: Rebui
         await collections.find(body.to)  # it must be there, with what was not written since
     plan = _index_plan(body.index)
     target = await collections.run(lambda: collections.ensure(body.to, body.bundle, plan), finishes=True)
+    if not target.encoder.encodes:
+        raise NoEncoderError
     if target.home == source.home:
         raise ApiError(409, "taken", f"{body.to!r} is the collection itself; choose another name")
     if body.alias is not None:
@@ -189,8 +196,8 @@ def _status(service: CollectionService, listing: CollectionListing) -> Collectio
     return CollectionStatus(
         name=service.name,
         aliases=tuple(listing.aliases_of(service.name)),
-        vector_id=bundle.vector_id,
-        bundle=bundle.name,
+        vector_id=service.encoder.vector_id,
+        bundle=bundle.name if service.encoder.encodes else None,
         items=collection.count(),
         observations=dict(collection.read(browse.count_observations)),
         version=collection.version,

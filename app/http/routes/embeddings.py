@@ -8,6 +8,7 @@ import numpy as np
 from fastapi import APIRouter
 
 from app.collections.service import CollectionService
+from app.encoding.no_encoder import NoEncoderError
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors, error_responses
@@ -29,6 +30,8 @@ router = APIRouter(tags=["embeddings"])
 @router.post("/embeddings", responses=body_errors(404))
 async def embed(service: CollectionDep, body: EmbeddingsBody) -> EmbeddingsAnswer:
     """The index vectors of texts, or of images or meshes as data URIs."""
+    if not service.encoder.encodes:
+        raise NoEncoderError
     bundle = service.encoder.bundle
     served = _model(service, body.model)
     length = served.dimensions if body.dimensions is None else body.dimensions
@@ -77,7 +80,10 @@ def _model(service: CollectionService, name: str | None) -> ServedModel:
     loaded = encoder.bundle.name
     if name not in (None, loaded):
         raise ApiError(404, "no_such_model", f"there is no model {name!r}; the one here is {loaded!r}")
-    return ServedModel(id=loaded, modalities=SIDES, dimensions=encoder.dim, prefixes=encoder.bundle.prefixes)
+    modalities = SIDES if encoder.encodes else ()
+    return ServedModel(
+        id=loaded, modalities=modalities, dimensions=encoder.dim, prefixes=encoder.bundle.prefixes
+    )
 
 
 def _count_tokens(service: CollectionService, texts: Sequence[str]) -> int:

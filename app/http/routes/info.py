@@ -113,7 +113,7 @@ def _bundle(service: CollectionService) -> BundleSummary:
         name=bundle.name,
         about=bundle.about,
         bundle_id=bundle.bundle_id,
-        vector_id=bundle.vector_id,
+        vector_id=service.encoder.vector_id,
         geometry=geometry.name,
         feature_dim=geometry.feature_dim,
         dim=geometry.dim,

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.plain_space import PlainMetric, PlainSpace
+from index.plain_space import PlainSpace
 from index.search import ranking
 from index.search.model import LEGS, NAMES, EvidenceModel, SideModel, prior_model
 from index.search.query import TARGET_LEGS
 from index.search.ranking import Scores
 from index.store.filters import parse_filter
-from multifold.types import SIDES, Item, Target
+from multifold.types import SIDES, Distance, Item, Target
 from tests.index.coloured import coloured, direction, find, ids, without
 from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import caption
@@ -117,7 +117,7 @@ def test_what_lacks_a_leg_is_neither_up_nor_down_by_it(collection: Collection, e
 @pytest.mark.parametrize("lacking", [(), ("points",), ("caption",)], ids=["alike", "few points", "few texts"])
 @pytest.mark.parametrize("metric", ["cosine", "ip"])
 def test_what_is_asked_with_itself_is_first(
-    tmp_path: Path, metric: PlainMetric, lacking: tuple[Any, ...]
+    tmp_path: Path, metric: Distance, lacking: tuple[Any, ...]
 ) -> None:
     """Vectors of any length too, where another may be nearer to a query than this is to itself."""
     space, random = PlainSpace(metric, FEATURE), np.random.default_rng(2)

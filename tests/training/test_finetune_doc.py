@@ -75,7 +75,7 @@ WAYS = ["data", "train", "export", "ingest", "serve"]
 
 
 @pytest.mark.parametrize(
-    ("page", "ways"), [("finetune.md", WAYS), ("improve.md", [*WAYS, "feedback", "improve"])]
+    ("page", "ways"), [("finetune.md", WAYS), ("improve.md", [*WAYS, "feedback", "train-on-feedback"])]
 )
 def test_the_pages_go_all_the_way(page: str, ways: list[str]) -> None:
     rooms = [command.split()[1] for command in commands(page) if "open_clip" not in command]

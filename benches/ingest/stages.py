@@ -75,7 +75,7 @@ def _plan(files: Path, home: Path) -> IngestPlan:
 
 def _prepare(pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> list[PreparedItem]:
     prepared = [one for one in pipeline.prepare(tasks) if isinstance(one, PreparedItem)]
-    for picture in (picture for one in prepared for picture in one.pictures):
+    for picture in (picture for one in prepared for picture in one.unseen):
         picture.blob.result()
     return prepared
 

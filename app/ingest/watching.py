@@ -54,8 +54,8 @@ class FolderWatch:
 
 
 def hash_folder_state(folder: Path, skip: frozenset[Path]) -> bytes:
-    """Names, sizes and times of all files, as a hash."""
-    digest = hashlib.sha256()
+    """Names, sizes and times of all files, and whether there is such a folder at all, as a hash."""
+    digest = hashlib.sha256(b"there" if folder.is_dir() else b"gone")
     for parent, folders, names in os.walk(folder):
         shown = [name for name in folders if not name.startswith(".")]
         folders[:] = sorted(name for name in shown if Path(parent, name).resolve() not in skip)

@@ -123,3 +123,11 @@ def test_the_collection_follows_the_folder_and_a_service_may_come_and_go(
     says("1 added")
     with Collection.open(root.parent / "data", open_encoder(bundle), read_only=True) as opened:
         assert opened.ids() == ["blue", "red", "yellow"]
+
+
+def test_a_folder_that_goes_is_a_change_though_it_was_empty(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    there = hash_folder_state(empty, frozenset())
+    empty.rmdir()
+    assert hash_folder_state(empty, frozenset()) != there

@@ -105,7 +105,9 @@ class CellTuner:
 
     def _cheapest(self, truths: Sequence[ProbeTruth]) -> SearchSetting:
         """The first effort and the reaches by which usual probes take least; with few candidates."""
-        most, effort, limit = self._ann.efforts()[1], 1, truths[0].limit
+        most = self._ann.efforts()[1]
+        limit = truths[0].limit
+        effort = 1
         true = self._true(truths)
         every = SearchSetting(limit, most, limit + 1, 0.0, 0.0, visited=float(most))
         best = replace(every, seconds=float(most))

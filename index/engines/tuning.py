@@ -49,7 +49,9 @@ class ProbeTruth:
     def few(self, count: int) -> "ProbeTruth":
         """The same for the first of the queries."""
         own = None if self.own is None else self.own[:count]
-        queries, threshold, places = self.queries[:count], self.threshold[:count], self.places[:count]
+        queries = self.queries[:count]
+        threshold = self.threshold[:count]
+        places = self.places[:count]
         return replace(self, queries=queries, threshold=threshold, places=places, own=own)
 
     def recall(self, answer: RowRankings) -> tuple[float, float]:

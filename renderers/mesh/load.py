@@ -67,7 +67,7 @@ def load_model(
             axis, reason = _up_axis(suffix, up, contents.up, data[:_HEAD])
             parts = _drawn_parts(contents.parts)
             model = assemble_model(parts, axis, tuple(contents.notes))
-            facts = _measure(contents, parts, axis)
+            facts = _measure(contents, parts, model)
     except MultifoldError:
         raise
     except MemoryError as error:
@@ -91,18 +91,21 @@ def _up_axis(suffix: str, up: Up, stated: Axis | None, head: bytes) -> tuple[Axi
     return "y", f"a guess: {suffix[1:].upper()} files don't say, and most have Y up"
 
 
-def _measure(contents: MeshContents, parts: Sequence[MeshPart], up: Axis) -> dict[str, float | int | bool]:
+def _measure(
+    contents: MeshContents, parts: Sequence[MeshPart], model: MeshModel
+) -> dict[str, float | int | bool]:
     """Facts of a mesh as its file has it. Its size is in metres; it has none where the file has no unit."""
     facts: dict[str, float | int | bool] = {}
     if contents.metres is not None:
-        vertices = np.concatenate([part.vertices for part in parts])
-        width, second, third = contents.metres * np.ptp(vertices, axis=0)
-        height, depth = (second, third) if up == "y" else (third, second)
+        low = np.min([part.vertices.min(axis=0) for part in parts], axis=0)
+        high = np.max([part.vertices.max(axis=0) for part in parts], axis=0)
+        width, second, third = contents.metres * (high - low)
+        height, depth = (second, third) if model.up == "y" else (third, second)
         sizes = {"width": width, "height": height, "depth": depth}
         facts.update({name: float(f"{size:.4g}") for name, size in sizes.items()})
     if triangles := sum(len(part.faces) for part in parts if not part.is_cloud):
         facts["triangles"] = triangles
-    facts["materials"] = len({id(part.material) for part in parts})
+    facts["materials"] = len(model.materials)
     facts["animated"] = contents.animated
     return facts
 

@@ -132,10 +132,21 @@ def search_cells(
 ) -> Int64[np.ndarray, "q c"]:
     """Positions of the best rows in these cells (-1: none), padded with -1."""
     size = len(queries)
-    cells, unused = np.ascontiguousarray(cells), np.zeros(cells.shape, np.float32)  # by codes of residuals
-    distances, positions = np.empty((size, count), np.float32), np.empty((size, count), np.int64)
-    asked, *rest = map(faiss.swig_ptr, (queries, cells, unused, distances, positions))
-    index.search_preassigned_c(size, asked, count, *rest, False, parameters)
+    cells = np.ascontiguousarray(cells)
+    unused = np.zeros(cells.shape, np.float32)  # distances of cells, which codes of residuals need
+    distances = np.empty((size, count), np.float32)
+    positions = np.empty((size, count), np.int64)
+    index.search_preassigned_c(
+        size,
+        faiss.swig_ptr(queries),
+        count,
+        faiss.swig_ptr(cells),
+        faiss.swig_ptr(unused),
+        faiss.swig_ptr(distances),
+        faiss.swig_ptr(positions),
+        False,
+        parameters,
+    )
     return positions
 
 

@@ -57,7 +57,8 @@ def table(path: Path) -> Iterator[dict[str, str]]:
     try:
         names = [name.strip().lower() for name in next(rows, [])]
         for row in rows:
-            if swallowed := next((cell for cell in row if _holds_rows(cell, delimiter)), None):
+            swallowing = row if row and _begins_with_file(row[0], delimiter) else []
+            if swallowed := next((cell for cell in swallowing if _holds_rows(cell, delimiter)), None):
                 opened = rows.line_num - len(swallowed.splitlines()) + 1
                 raise TextFileError(f"{path}, line {opened}: a quote is opened, and not closed in its row")
             if any(cell.strip() for cell in row[len(names) :]):
@@ -73,8 +74,12 @@ def table(path: Path) -> Iterator[dict[str, str]]:
 
 def _holds_rows(cell: str, delimiter: str) -> bool:
     """Whether a cell goes on into lines that begin as rows do: with a file name and a delimiter."""
-    starts = (line.partition(delimiter) for line in cell.splitlines()[1:])
-    return any(found and FILE_NAME.fullmatch(name.strip()) for name, found, _ in starts)
+    lines = cell.splitlines()[1:]
+    return any(delimiter in line and _begins_with_file(line, delimiter) for line in lines)
+
+
+def _begins_with_file(text: str, delimiter: str) -> bool:
+    return FILE_NAME.fullmatch(text.partition(delimiter)[0].strip()) is not None
 
 
 def column(row: Mapping[str, str], names: Sequence[str], path: Path) -> str:

@@ -4,12 +4,13 @@ dataset_flickr30k.json         Karpathy's: splits and five sentences an image; C
 captions_train2017.json        COCO's own: images and annotations
 results_20130124.token         Flickr's own: `name.jpg#0`, a tab, the caption
 results.csv, captions.txt      tables: image, (number,) caption, by commas or by bars
+flickr_annotations_30k.csv     the Hub's: a row an image, its captions as a list in the column `raw`
 """
 
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,10 +42,10 @@ def read_captioned(
     if not images.is_dir():
         raise DatasetError(f"there is no folder {images}")
     dataset = ImportedDataset()
-    named = ((split, name) for split, path in (lists or {}).items() for name in textfile.lines(path))
-    listed = {Path(name).name: split for split, name in named}
     by_name = {path.name: path for path in sorted(images.rglob("*")) if path.is_file()}
-    for name, photo in _read_photos(captions, dataset.problems).items():
+    photos = _read_photos(captions, dataset.problems)
+    listed = _read_lists(lists or {}, photos)
+    for name, photo in photos.items():
         path = images / name if (images / name).is_file() else by_name.get(Path(name).name)
         texts = tuple(" ".join(text.split()) for text in photo.captions if text.strip())
         if path is None or not texts:
@@ -53,9 +54,26 @@ def read_captioned(
         if len(texts) < USUAL:
             dataset.problems.append(f"{name} has {len(texts)} captions, not {USUAL}")
         drawn = None if listed else split_of(name, percentages)
-        split = photo.split or listed.get(Path(name).name) or drawn
+        split = photo.split or listed.get(name) or drawn
         dataset.entries.append(ManifestEntry(id=Path(name).stem, images=(path,), texts=texts, split=split))
     return dataset
+
+
+def _read_lists(lists: Mapping[str, Path], photos: Iterable[str]) -> dict[str, str]:
+    """The split of each listed photo. A list has file names or, as Flickr30K Entities' own, stems."""
+    photos_of: dict[str, set[str]] = {}
+    for photo in photos:
+        for name in (Path(photo).name, Path(photo).stem):
+            photos_of.setdefault(name, set()).add(photo)
+    splits: dict[str, str] = {}
+    for split, path in lists.items():
+        names = [Path(line).name for line in textfile.lines(path)]
+        listed = {photo for name in names for photo in photos_of.get(name, ())}
+        if not listed:
+            begins = f"it begins with {names[0]!r}" if names else "it is empty"
+            raise DatasetError(f"no photo with captions is in {path}: {begins}; it needs a file name a line")
+        splits |= dict.fromkeys(listed, split)
+    return splits
 
 
 def _read_photos(path: Path, problems: list[str]) -> dict[str, CaptionedPhoto]:
@@ -82,11 +100,23 @@ def _read_captions(path: Path, problems: list[str]) -> Iterator[tuple[str, str, 
             yield match[1].strip(), match[2], None
     else:
         for row in textfile.table(path):
-            yield (
-                textfile.column(row, ("image", "image_name", "file", "filename"), path),
-                textfile.column(row, ("caption", "comment", "text"), path),
-                RENAMED.get(row.get("split", ""), row.get("split") or None),
-            )
+            name = textfile.column(row, ("image", "image_name", "file", "filename"), path)
+            text = textfile.column(row, ("caption", "comment", "text", "raw"), path)
+            split = RENAMED.get(row.get("split", ""), row.get("split") or None)
+            for caption in _listed_captions(text, path) if "raw" in row else [text]:
+                yield name, caption, split
+
+
+def _listed_captions(text: str, path: Path) -> list[str]:
+    try:
+        captions = json.loads(text)
+    except ValueError:
+        captions = None
+    if not isinstance(captions, list) or not all(isinstance(caption, str) for caption in captions):
+        raise DatasetError(
+            f"{path} has {text[:60]!r} in its column raw, where a JSON list of captions belongs"
+        )
+    return captions
 
 
 def _matches(

@@ -78,14 +78,43 @@ def test_cocos_own_json(images: Path) -> None:
 def test_flickrs_token_file_and_its_lists(images: Path) -> None:
     """Flickr8k names one picture `….jpg.1`, which there is not."""
     lines = [f"1.jpg#{n}\t{text}" for n, text in enumerate(FIVE)] + ["2.jpg.1#0\tlost", "2.jpg#0\tfound"]
-    lists = {}
-    for split, names in (("train", "1.jpg\n"), ("test", "9.jpg\n")):
-        lists[split] = images.parent / f"{split}.txt"
-        lists[split].write_text(names, encoding="utf-8")
+    lists = {"train": images.parent / "train.txt"}
+    lists["train"].write_text("1.jpg\n9.jpg\n", encoding="utf-8")
     found, problems = read(images, "Flickr8k.token.txt", "\n".join(lines), **lists)
     assert found["1"].texts == tuple(FIVE)
     assert (found["1"].split, found["2"].split) == ("train", None)
     assert "left out 2.jpg.1: its file is missing" in problems
+
+
+def test_lists_without_suffixes_as_flickr30k_entities_has_them(images: Path) -> None:
+    lists = {}
+    for split, stem in (("train", "1"), ("test", "2")):
+        lists[split] = images.parent / f"{split}.txt"
+        lists[split].write_text(f"{stem}\n", encoding="utf-8")
+    table = "image,caption\n1.jpg,a dog\n2.jpg,a cat\n3.jpg,a bird\n"
+    found, _ = read(images, "captions.csv", table, **lists)
+    assert [found[name].split for name in "123"] == ["train", "test", None]
+
+
+@pytest.mark.parametrize(("content", "fault"), [("9\n", "it begins with '9'"), ("", "it is empty")])
+def test_a_list_of_which_nothing_is_known_is_refused(images: Path, content: str, fault: str) -> None:
+    lists = {"train": images.parent / "train.txt"}
+    lists["train"].write_text(content, encoding="utf-8")
+    with pytest.raises(DatasetError, match=f"no photo with captions is in .*train.txt: {fault}"):
+        read(images, "captions.csv", "image,caption\n1.jpg,a dog\n", **lists)
+
+
+def test_the_hubs_table_of_flickr30k(images: Path) -> None:
+    header = "raw,sentids,split,filename,img_id"
+    cell = json.dumps(FIVE).replace('"', '""')
+    found, problems = read(images, "annotations.csv", f'{header}\n"{cell}","[0, 1, 2, 3, 4]",val,1.jpg,0\n')
+    assert found["1"].texts == tuple(FIVE)
+    assert found["1"].split == "val"
+    assert problems == []
+    with pytest.raises(
+        DatasetError, match="'a dog' in its column raw, where a JSON list of captions belongs"
+    ):
+        read(images, "annotations.csv", f"{header}\na dog,,val,1.jpg,0\n")
 
 
 def test_flickrs_table_with_the_row_that_lost_a_bar(images: Path) -> None:

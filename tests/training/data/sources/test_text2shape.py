@@ -24,6 +24,7 @@ ROWS = [
     f"6,cc,a chair whose mesh is missing,Chair,{CHAIR},{CHAIR}",
     f"7,dd,,Chair,{CHAIR},{CHAIR}",
 ]
+BROKEN_LINE = f'8,bb,"a table of\nwood.It, and its legs, are brown",Table,{TABLE},{TABLE}'
 
 
 @pytest.fixture
@@ -41,6 +42,13 @@ def captions(tmp_path: Path) -> Path:
     path = tmp_path / "captions.tablechair.csv"
     path.write_text("\n".join([HEADER, *ROWS]), encoding="utf-8")
     return path
+
+
+def test_a_line_in_a_caption_that_looks_like_a_file_name(captions: Path, shapenet: Path) -> None:
+    captions.write_text("\n".join([HEADER, *ROWS, BROKEN_LINE]), encoding="utf-8")
+    found, _ = read(captions, shapenet, None)
+    texts = ("a round table", "a table of\nwood.It, and its legs, are brown")
+    assert found[f"{TABLE}/bb"].texts == texts
 
 
 def pickled(folder: Path, protocol: int = 2) -> Path:

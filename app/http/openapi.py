@@ -33,6 +33,16 @@ SECURITY_SCHEMES = {
 WITH_OR_WITHOUT_KEY: list[dict[str, list[str]]] = [{"bearer": []}, {"key": []}, {}]
 
 
+PARAMETERS = {  # of several routes
+    "item_id": "id of the item",
+    "index": "its place among those of its kind, from 0",
+    "v": "the beginning of its hash, as answers give it: then it may be kept",
+    "small": "for grids: WebP of at most 256 pixels a side",
+    "name": "as a list of them gives it",
+    "alias": "the name that stands for a collection",
+    "job_id": "id of the job",
+    "feedback_id": "id of the verdict",
+}
 CODES_DESCRIPTION = "; ".join(f"`{code}`: {why}" for code, why in CODES.items())
 
 
@@ -46,14 +56,14 @@ class ErrorDetail(BaseModel):
     """What went wrong: a code for programs, a sentence for people."""
 
     code: str = Field(description=CODES_DESCRIPTION, json_schema_extra={"enum": [*CODES]})
-    message: str
-    request_id: str
+    message: str = Field(description="what is wrong and what to do, in a sentence")
+    request_id: str = Field(description="by which the service's log names the request")
 
 
 class ErrorAnswer(BaseModel):
     """The shape of every error."""
 
-    error: ErrorDetail
+    error: ErrorDetail = Field(description="what went wrong")
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -76,7 +86,7 @@ def body_errors(*others: int) -> dict[int | str, dict[str, Any]]:
 
 
 def complete_description(app: FastAPI, forms: Mapping[str, Any]) -> None:
-    """Say in the application's description what forms hold, and which key an operation needs."""
+    """Say in the application's description what forms hold, what parameters are, and which key is needed."""
     describe = app.openapi
 
     def describe_all() -> dict[str, Any]:
@@ -85,6 +95,8 @@ def complete_description(app: FastAPI, forms: Mapping[str, Any]) -> None:
         document["components"]["schemas"] |= forms
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
+                for parameter in operation.get("parameters", ()):
+                    parameter.setdefault("description", PARAMETERS.get(parameter["name"], ""))
                 _describe_key(operation, required_scope(method.upper(), path))
         return document
 

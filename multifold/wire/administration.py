@@ -15,7 +15,7 @@ class IndexBody(Body, example={"type": "auto", "recall": 0.95}):
         default="auto",
         max_length=64,
     )
-    device: Device = "auto"
+    device: Device = described("where it is built and searched", default="auto")
     recall: float = described("target, measured when the index is built", default=0.99, gt=0, le=1)
     memory: Memory = described("all of it (resident), or codes with vectors in files", default="auto")
 
@@ -61,14 +61,14 @@ class RebuildBody(Body, example={"to": "shoes-2", "bundle": "siglip2-b16-small",
 class AliasBody(Body, example={"collection": "shoes-2"}):
     """What an alias stands for."""
 
-    collection: str
+    collection: str = described("its name; no other alias")
 
 
 class IndexSettings(Answer):
     """The index that a collection asks for."""
 
     type: str = described("auto, exact, milvus or milvus,TYPE, or a FAISS factory string")
-    device: str
+    device: str = described("cpu, gpu or auto: a GPU if there is one")
     recall: float = described("target, measured when the index is built")
     memory: str = described("auto, resident, or codes: vectors are read from files")
 
@@ -76,51 +76,51 @@ class IndexSettings(Answer):
 class CollectionStatus(Answer, kw_only=True):
     """A collection; without counts where it is not served, for the reason in `trouble`."""
 
-    name: str
-    aliases: tuple[str, ...]
-    vector_id: str
+    name: str = described("its own name, under which it is stored")
+    aliases: tuple[str, ...] = described("names that stand for it now")
+    vector_id: str = described("of the encoder that its vectors are made by")
     bundle: str | None = described("null where no bundle here makes its vectors")
-    items: int | None
-    observations: dict[Kind, int] | None
-    version: int | None
-    index: IndexSettings | None
+    items: int | None = described("how many there are")
+    observations: dict[Kind, int] | None = described("how many there are of each kind")
+    version: int | None = described("number of its last change")
+    index: IndexSettings | None = described("what it asks for; null where it chooses itself")
     trouble: str | None = described("why it is not served")
 
 
 class CollectionsAnswer(Answer):
     """All collections, the main one first."""
 
-    collections: tuple[CollectionStatus, ...]
+    collections: tuple[CollectionStatus, ...] = described("each with its counts")
 
 
 class NameRemoval(Answer):
     """The collection or alias that was removed."""
 
-    removed: str
+    removed: str = described("its name")
 
 
 class AliasesAnswer(Answer):
     """The collection of each alias."""
 
-    aliases: dict[str, str]
+    aliases: dict[str, str] = described("collections by alias")
 
 
 class AliasAnswer(Answer):
     """What an alias stands for now, and stood for before."""
 
-    alias: str
-    collection: str
-    former: str | None
+    alias: str = described("the name that was moved")
+    collection: str = described("what it stands for now")
+    former: str | None = described("what it stood for before; null where it was free")
 
 
 class BundleStatus(Answer, kw_only=True):
     """A bundle at hand."""
 
-    folder: str
-    name: str | None
-    about: str | None
-    vector_id: str | None
-    bundle_id: str | None
+    folder: str = described("name of its folder")
+    name: str | None = described("its own name, which collections are made with")
+    about: str | None = described("what it encodes, in a sentence")
+    vector_id: str | None = described("a hash of what its vectors depend on: collections belong to it")
+    bundle_id: str | None = described("a hash of all its files")
     collections: tuple[str, ...] = described("those that it serves now")
     trouble: str | None = described("why it cannot be used")
 
@@ -128,22 +128,22 @@ class BundleStatus(Answer, kw_only=True):
 class BundlesAnswer(Answer):
     """The bundles at hand, the service's own first."""
 
-    bundles: tuple[BundleStatus, ...]
+    bundles: tuple[BundleStatus, ...] = described("each with what uses it")
 
 
 class BundleReload(Answer):
     """A bundle in use after it was read again."""
 
-    name: str
-    vector_id: str
-    bundle_id: str
+    name: str = described("its own name")
+    vector_id: str = described("a hash of what its vectors depend on; as before")
+    bundle_id: str = described("a hash of all its files as they are now")
     former: str = described("its bundle_id before; the same where nothing changed")
 
 
 class BundleReloadAnswer(Answer):
     """The bundles in use."""
 
-    bundles: tuple[BundleReload, ...]
+    bundles: tuple[BundleReload, ...] = described("each with what it was before")
 
 
 class RestoreBody(Body, example={"to": "shoes-of-may"}):
@@ -155,55 +155,57 @@ class RestoreBody(Body, example={"to": "shoes-of-may"}):
 class SnapshotFile(Answer):
     """One file that holds the whole collection as it was."""
 
-    name: str
-    bytes: int
+    name: str = described("of the file, by which it is downloaded, restored and removed")
+    bytes: int = described("its size")
 
 
 class SnapshotAnswer(SnapshotFile):
     """A snapshot that was just taken."""
 
-    version: int
-    items: int
-    absent: tuple[str, ...]
+    version: int = described("number of the last change that is in it")
+    items: int = described("how many are in it")
+    absent: tuple[str, ...] = described("keys of pictures that could not be read, and are not in it")
 
 
 class SnapshotsAnswer(Answer):
     """The snapshots that are here, oldest first."""
 
-    snapshots: tuple[SnapshotFile, ...]
+    snapshots: tuple[SnapshotFile, ...] = described("each with its size")
 
 
 class JobStatus(Answer, kw_only=True):
     """One job as it stands."""
 
-    id: str
-    kind: str
-    collection: str
-    state: JobState
-    done: int
-    total: int
+    id: str = described("by which it is asked for and cancelled")
+    kind: str = described("what it does: ingest, rebuild, reindex or restore")
+    collection: str = described("what it works on")
+    state: JobState = described(
+        "queued and running change by themselves; done, failed and cancelled are final"
+    )
+    done: int = described("steps that are behind it")
+    total: int = described("steps in all; 0 where that is not known yet")
     errors: tuple[str, ...] = described("the first of what went wrong; `result` says how often in all")
-    result: dict[str, Any]
-    created: datetime
-    ended: datetime | None
+    result: dict[str, Any] = described("what it has done, by its kind: counts and names")
+    created: datetime = described("when it was asked for, in UTC")
+    ended: datetime | None = described("when it ended, in UTC; null before")
 
 
 class JobsAnswer(Answer):
     """All jobs that are known, the youngest first."""
 
-    jobs: tuple[JobStatus, ...]
+    jobs: tuple[JobStatus, ...] = described("each as it stands")
 
 
 class JobAnswer(Answer):
     """The job that does what was asked."""
 
-    job: JobStatus
+    job: JobStatus = described("as it stands")
 
 
 class FolderStatus(Answer, kw_only=True):
     """The folder that the service follows, and how far it is."""
 
-    name: str
+    name: str = described("of the folder, without what is above it")
     state: FolderState = described(
         "naming: new items get names and captions; comparing: files are read; encoding: pictures, views and "
         "vectors follow; watching: all is done; waiting: it is tried again, for the reason in `trouble`"
@@ -211,14 +213,14 @@ class FolderStatus(Answer, kw_only=True):
     done: int = described("items of this step that are done")
     total: int = described("items of this step; 0 where that is not known")
     refused: int = described("files that could not be taken in")
-    trouble: str | None = None
+    trouble: str | None = described("why it waits; null while it works", default=None)
 
 
 class RefusedFile(Answer):
     """A file or an item of the folder, and what is wrong with it."""
 
-    name: str
-    reason: str
+    name: str = described("its path in the folder, or the id of the item")
+    reason: str = described("what is wrong, in a sentence")
 
 
 class FolderAnswer(Answer, kw_only=True):

@@ -14,7 +14,7 @@ MAX_PAGE = 1000
 class ItemId(Body):
     """Which item."""
 
-    id: str
+    id: str = described("a name of your own; any text without a line break")
 
 
 class ItemBody(Body, example={"texts": ["a red chair with four legs"], "payload": {"colour": "red"}}):
@@ -87,7 +87,7 @@ class ItemFilterBody(Body, example={"filter": {"colour": "red"}}):
 class ItemDeleteBody(ItemFilterBody, one_of=("ids", "filter"), example={"ids": ["chair-1"]}):
     """Which items to remove: by ids or by a filter."""
 
-    ids: Sequence[str] | None = None
+    ids: Sequence[str] | None = described("these items", default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -120,33 +120,33 @@ def refuse_single_text(texts: object) -> None:
 class Refusal(Answer):
     """Why one of several things could not be done: a code for programs, a sentence for people."""
 
-    code: str
-    message: str
+    code: str = described("as in an error: for programs")
+    message: str = described("what is wrong and what to do, in a sentence")
 
 
 class ObservationInfo(Answer):
     """One observation of an item: a caption with its text, or a photo or view with its address."""
 
-    kind: Kind
-    index: int
-    url: str | None = None
-    text: str | None = None
+    kind: Kind = described("what it is: a caption, a photo, a view of a mesh or its points")
+    index: int = described("its place among those of its kind, from 0")
+    url: str | None = described("address of its picture; null where it has none", default=None)
+    text: str | None = described("of a caption; null else", default=None)
 
 
 class ItemFile(Answer):
     """An original that was kept."""
 
-    index: int
-    url: str
-    format: str
+    index: int = described("its place among the files of the item, from 0")
+    url: str = described("address of the file")
+    format: str = described("its format, such as glb")
 
 
 class StoredItem(Answer, kw_only=True):
     """An item with its payload and all its observations."""
 
-    id: str
-    payload: dict[str, Any]
-    observations: tuple[ObservationInfo, ...]
+    id: str = described("its name")
+    payload: dict[str, Any] = described("your own JSON object")
+    observations: tuple[ObservationInfo, ...] = described("captions, photos, views and points")
     files: tuple[ItemFile, ...] = described("the meshes that its views are of, as they came")
     notes: tuple[str, ...] = described("what was lost when its mesh was drawn, such as a texture", default=())
 
@@ -154,43 +154,47 @@ class StoredItem(Answer, kw_only=True):
 class ItemPage(Answer):
     """Items, and where the next page begins; null after the last."""
 
-    items: tuple[StoredItem, ...]
-    next: str | None
+    items: tuple[StoredItem, ...] = described("in the order that was asked for")
+    next: str | None = described("the `after` of the following page; null after the last")
 
 
 class ItemWriteAnswer(Answer):
     """An item as it was stored: the collection's new version, and how many observations of each kind."""
 
-    id: str
-    version: int
-    observations: dict[Kind, int]
-    warnings: tuple[str, ...] = ()
+    id: str = described("its name")
+    version: int = described(
+        "number of the change that wrote it: a search of this version or a later one sees it"
+    )
+    observations: dict[Kind, int] = described("how many it has of each kind")
+    warnings: tuple[str, ...] = described(
+        "what was lost of it, such as a texture or the end of a long text", default=()
+    )
 
 
 class BulkItemOutcome(Answer):
     """What became of one item: written, or refused with the reason."""
 
-    id: str | None
-    written: ItemWriteAnswer | None = None
-    error: Refusal | None = None
+    id: str | None = described("its name; null where it has none")
+    written: ItemWriteAnswer | None = described("if it was written: what was stored", default=None)
+    error: Refusal | None = described("if it was refused: why", default=None)
 
 
 class BulkAnswer(Answer):
     """What became of each item, in their order."""
 
-    results: tuple[BulkItemOutcome, ...]
-    written: int
-    refused: int
-    version: int
+    results: tuple[BulkItemOutcome, ...] = described("one for each item that was sent")
+    written: int = described("how many were")
+    refused: int = described("how many were not")
+    version: int = described("number of the collection's last change")
 
 
 class ItemCount(Answer):
     """How many items there are."""
 
-    count: int
+    count: int = described("of items that the filter lets through")
 
 
 class RemovalAnswer(Answer):
     """How many items or verdicts a deletion removed."""
 
-    removed: int
+    removed: int = described("how many were there and are gone")

@@ -40,7 +40,7 @@ class RerankBody(
 class LabelBody(Body):
     """A label with prompts of its own."""
 
-    label: Tag
+    label: Tag = described("its name in the answer")
     prompts: Sequence[Prompt] = described(
         "what names it to the encoder", min_length=1, max_length=MAX_PROMPTS
     )
@@ -109,14 +109,14 @@ class TagProposalBody(
 class AcceptedTagBody(Body):
     """A tag, with the confidence that it was proposed with."""
 
-    tag: Tag
+    tag: Tag = described("the tag")
     confidence: float = described("from 0 to 1", default=1.0, ge=0, le=1)
 
 
 class TaggedItemBody(Body):
     """An item and its tags."""
 
-    id: str
+    id: str = described("the item")
     tags: Sequence[AcceptedTagBody | Tag] = described("with or without a confidence", max_length=MAX_TAGS)
 
 
@@ -153,60 +153,60 @@ class RerankedCandidate(Answer, kw_only=True):
 class RerankAnswer(Answer, kw_only=True):
     """Candidates, best first."""
 
-    candidates: tuple[RerankedCandidate, ...]
+    candidates: tuple[RerankedCandidate, ...] = described("each with its place among those that were sent")
     calibrated_by: ConfidenceBasis | None = described("what confidences were fitted on", default=None)
     version: int = described("sequence number of the collection that answered")
-    bundle: str
-    warnings: tuple[str, ...] = ()
+    bundle: str = described("name of the encoder")
+    warnings: tuple[str, ...] = described("what was not compared, such as the end of a long text", default=())
 
 
 class LabelChance(Answer, kw_only=True):
     """A label, and how sure it is."""
 
-    label: str
-    confidence: float
+    label: str = described("its name")
+    confidence: float = described("the probability that it is the right one")
     evidence: tuple[EvidenceShare, ...] = described("what each leg says, strongest first", default=())
 
 
 class ClassifyAnswer(Answer, kw_only=True):
     """Labels, the surest first."""
 
-    labels: tuple[LabelChance, ...]
+    labels: tuple[LabelChance, ...] = described("each with its probability")
     none: float = described("the probability that it is none of them")
     calibrated_by: ConfidenceBasis = described("'collection': answers in the payload; else 'prior'")
     version: int = described("sequence number of the collection that answered")
-    bundle: str
-    warnings: tuple[str, ...] = ()
+    bundle: str = described("name of the encoder")
+    warnings: tuple[str, ...] = described("what was not compared, such as the end of a long text", default=())
 
 
 class ProposedTag(Answer, kw_only=True):
     """A tag that an item may have."""
 
-    tag: str
-    confidence: float
+    tag: str = described("the tag")
+    confidence: float = described("the probability that it is right")
 
 
 class ProposedTags(Answer):
     """The tags that an item may have, the surest first."""
 
-    id: str
-    tags: tuple[ProposedTag, ...]
+    id: str = described("the item")
+    tags: tuple[ProposedTag, ...] = described("those that are as certain as was asked for")
 
 
 class TagProposalAnswer(Answer, kw_only=True):
     """Items with proposed tags, and where the next page begins; null after the last. Nothing was written."""
 
-    items: tuple[ProposedTags, ...]
-    key: str | None
-    next: str | None
+    items: tuple[ProposedTags, ...] = described("those that a tag is proposed for")
+    key: str | None = described("of the payload that the tags are values of; null where they are of none")
+    next: str | None = described("the `after` of the following page; null after the last")
     calibrated_by: ConfidenceBasis = described("'collection': answers in the payload; else 'prior'")
     version: int = described("sequence number of the collection that answered")
-    bundle: str
+    bundle: str = described("name of the encoder")
 
 
 class TagChangeAnswer(Answer):
     """How many items were changed, and which are not there."""
 
-    changed: int
-    missing: tuple[str, ...]
-    version: int
+    changed: int = described("how many items are different now")
+    missing: tuple[str, ...] = described("ids that are not there")
+    version: int = described("number of the collection's last change")

@@ -210,8 +210,10 @@ class EmbeddingsBody(Body, example={"input": ["a red chair", "a lamp"]}, extra="
 
     input: str | Sequence[str] = described("texts; or images or meshes as data URIs")
     model: str | None = described("the name of the bundle, or nothing", default=None)
-    modality: Side = "text"
-    encoding_format: Literal["float", "base64"] = "float"
+    modality: Side = described("what the input is", default="text")
+    encoding_format: Literal["float", "base64"] = described(
+        "how numbers are written: as a list, or as base64 of little-endian float32", default="float"
+    )
     dimensions: int | None = described(
         "the length of the vectors, or one of the `prefixes` of /v1/models", default=None
     )
@@ -222,7 +224,7 @@ class EmbeddingsBody(Body, example={"input": ["a red chair", "a lamp"]}, extra="
 class ShownObservation(Body):
     """An observation of an item."""
 
-    kind: Kind
+    kind: Kind = described("what it is")
     index: int = described("its place", ge=0)
 
 
@@ -231,7 +233,7 @@ class FeedbackBody(Body, example={"query": {"text": "a red chair"}, "item": "cha
 
     query: Search = described("what was searched, as /v1/search takes it")
     item: str = described("the item that is judged")
-    verdict: Verdict
+    verdict: Verdict = described("whether the item is what was meant")
     observation: ShownObservation | None = described("the observation that was shown", default=None)
     by: str | None = described(
         "who says so, in any name of your own", default=None, min_length=1, max_length=LONGEST_AUTHOR
@@ -241,28 +243,30 @@ class FeedbackBody(Body, example={"query": {"text": "a red chair"}, "item": "cha
 class DuplicateItem(Answer):
     """An item that shows the same as a hit."""
 
-    id: str
-    payload: dict[str, Any]
+    id: str = described("its name")
+    payload: dict[str, Any] = described("its own JSON object")
 
 
 class EvidenceShare(Answer):
     """What one leg of a search says of a hit, and what of the item it was that matched."""
 
-    leg: Leg
+    leg: Leg = described("what spoke: a side of the item, its points, words, a text reader or examples")
     value: float = described("a log-likelihood ratio in nats: above 0 it speaks for the item")
-    matched: ObservationInfo | None = None
+    matched: ObservationInfo | None = described(
+        "the observation that it rests on; null where that is none", default=None
+    )
     text_field: str | None = described("where words matched: name, path or payload", default=None)
 
 
 class SearchHit(Answer, kw_only=True):
     """An item found, and the observation of it that matched best."""
 
-    id: str
+    id: str = described("the item")
     score: float = described("index score, or evidence: higher is closer; for one answer and side")
     confidence: float | None = described("the chance that this was meant; of one text or file", default=None)
-    modality: Side
-    matched: ObservationInfo
-    payload: dict[str, Any]
+    modality: Side = described("the side that is shown: that of `matched`")
+    matched: ObservationInfo = described("the observation that matched best")
+    payload: dict[str, Any] = described("your own JSON object, or the keys of it that `fields` names")
     sides: dict[Side, float] | None = described("with `explain`: the index score of each side", default=None)
     words: tuple[str, ...] = described("words of the query that name this item", default=())
     evidence: tuple[EvidenceShare, ...] = described("what each leg says", default=())
@@ -272,138 +276,140 @@ class SearchHit(Answer, kw_only=True):
 class SearchTimings(Answer):
     """Milliseconds from the first to the last step, waiting included."""
 
-    encode: float
-    search: float
-    total: float
+    encode: float = described("from the query to its vectors")
+    search: float = described("from vectors to hits")
+    total: float = described("both, with what is before, between and after")
 
 
 class SearchAnswer(Answer, kw_only=True):
     """Items, best first."""
 
-    hits: tuple[SearchHit, ...]
-    took_ms: SearchTimings
+    hits: tuple[SearchHit, ...] = described("the items, as many as `limit` allows")
+    took_ms: SearchTimings = described("where the time went")
     version: int = described("sequence number of the collection that answered")
-    bundle: str
+    bundle: str = described("name of the encoder")
     calibrated_by: ConfidenceBasis | None = described("what confidences were fitted on", default=None)
     matches_well: bool | None = described("false where nothing stands out", default=None)
     here: bool | None = described(
         "with `error`: false where the collection lacks what is meant, but for that error", default=None
     )
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = described(
+        "what was not searched for, such as the end of a long text", default=()
+    )
     next: str | None = described("the `after` of the following page; null after the last", default=None)
 
 
 class BatchSearchOutcome(Answer):
     """The answer to one search, or why there is none."""
 
-    answer: SearchAnswer | None = None
-    error: Refusal | None = None
+    answer: SearchAnswer | None = described("as of a search alone; null if it was refused", default=None)
+    error: Refusal | None = described("why it was refused; null if it was answered", default=None)
 
 
 class BatchSearchAnswer(Answer):
     """Answers in the order of the searches."""
 
-    answers: tuple[BatchSearchOutcome, ...]
+    answers: tuple[BatchSearchOutcome, ...] = described("one for each search")
 
 
 class FacetValueCount(Answer):
     """A value of the payload, and how many items have it."""
 
-    value: str | float | bool
-    count: int
+    value: str | float | bool = described("a text, a number, true or false")
+    count: int = described("items that have it")
 
 
 class NumberRange(Answer):
     """The least and the greatest number of a key, and how many items have one."""
 
-    min: float
-    max: float
-    count: int
+    min: float = described("the least")
+    max: float = described("the greatest")
+    count: int = described("items that have a number")
 
 
 class FacetsAnswer(Answer):
     """The commonest values of each key, most first, and the range of each key that has numbers."""
 
-    facets: dict[str, tuple[FacetValueCount, ...]]
-    ranges: dict[str, NumberRange]
+    facets: dict[str, tuple[FacetValueCount, ...]] = described("values by key")
+    ranges: dict[str, NumberRange] = described("ranges by key")
 
 
 class EmbeddingInfo(Answer, kw_only=True):
     """The index vector of one input."""
 
-    object: Literal["embedding"] = "embedding"
-    index: int
+    object: Literal["embedding"] = described("always the same, as in OpenAI's API", default="embedding")
+    index: int = described("place of its input, from 0")
     embedding: list[float] | str = described("numbers, or base64 of little-endian float32")
 
 
 class TokenUsage(Answer):
     """Tokens that were read."""
 
-    prompt_tokens: int
-    total_tokens: int
+    prompt_tokens: int = described("of all texts")
+    total_tokens: int = described("the same: nothing is generated")
 
 
 class EmbeddingsAnswer(Answer, kw_only=True):
     """Vectors in the order of the inputs."""
 
-    object: Literal["list"] = "list"
-    data: tuple[EmbeddingInfo, ...]
-    model: str
-    usage: TokenUsage
+    object: Literal["list"] = described("always the same, as in OpenAI's API", default="list")
+    data: tuple[EmbeddingInfo, ...] = described("one for each input")
+    model: str = described("name of the bundle")
+    usage: TokenUsage = described("what was read")
 
 
 class ServedModel(Answer, kw_only=True):
     """A bundle, as OpenAI's API shows models."""
 
-    id: str
-    object: Literal["model"] = "model"
-    created: int = 0
-    owned_by: Literal["multifold"] = "multifold"
-    modalities: tuple[Side, ...]
-    dimensions: int
+    id: str = described("name of the bundle")
+    object: Literal["model"] = described("always the same, as in OpenAI's API", default="model")
+    created: int = described("always 0: a bundle has no date", default=0)
+    owned_by: Literal["multifold"] = described("always the same", default="multifold")
+    modalities: tuple[Side, ...] = described("what it can embed")
+    dimensions: int = described("numbers of a vector")
     prefixes: tuple[int, ...] = described("shorter lengths that embeddings may have", default=())
 
 
 class ModelsAnswer(Answer, kw_only=True):
     """The bundle that is loaded."""
 
-    object: Literal["list"] = "list"
-    data: tuple[ServedModel, ...]
+    object: Literal["list"] = described("always the same, as in OpenAI's API", default="list")
+    data: tuple[ServedModel, ...] = described("one model")
 
 
 class FeedbackPart(Answer):
     """One part of a query; without content where that is not kept."""
 
-    means: QueryMeans
-    weight: float
-    text: str | None = None
-    id: str | None = None
-    side: Side | None = None
+    means: QueryMeans = described("what it was asked with")
+    weight: float = described("1 for a query of one part")
+    text: str | None = described("its words, if it was a text", default=None)
+    id: str | None = described("the item, if it was one", default=None)
+    side: Side | None = described("which side of the item or vector was meant", default=None)
     url: str | None = described("of its picture or mesh", default=None)
 
 
 class ObservationReference(Answer):
     """An observation of an item."""
 
-    kind: Kind
-    index: int
+    kind: Kind = described("what it is")
+    index: int = described("its place among those of its kind, from 0")
 
 
 class FeedbackEntry(Answer, kw_only=True):
     """A verdict on an item for a query, as it is kept."""
 
-    id: str
-    item: str
-    observation: ObservationReference | None
-    verdict: Verdict
-    by: str | None
+    id: str = described("of the verdict")
+    item: str = described("that was judged")
+    observation: ObservationReference | None = described("that was shown; null where none was named")
+    verdict: Verdict = described("whether the item is what was meant")
+    by: str | None = described("who said so, as far as that was told")
     given: str = described("when, in UTC")
-    target: Target
-    query: tuple[FeedbackPart, ...]
+    target: Target = described("of the search")
+    query: tuple[FeedbackPart, ...] = described("its parts; one, unless it was a mix")
 
 
 class FeedbackPage(Answer):
     """Verdicts, and where the next page begins; null after the last."""
 
-    feedback: tuple[FeedbackEntry, ...]
-    next: str | None
+    feedback: tuple[FeedbackEntry, ...] = described("in the order of their ids")
+    next: str | None = described("the `after` of the following page; null after the last")

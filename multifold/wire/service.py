@@ -10,17 +10,17 @@ from multifold.wire.messages import Answer, described
 class BundleSummary(Answer, kw_only=True):
     """The encoder at work."""
 
-    name: str
-    about: str
-    bundle_id: str
-    vector_id: str
-    geometry: str
+    name: str = described("its own name")
+    about: str = described("what it encodes, in a sentence")
+    bundle_id: str = described("a hash of all its files")
+    vector_id: str = described("a hash of what its vectors depend on")
+    geometry: str = described("how two embeddings are compared, such as sphere or lorentz")
     feature_dim: int = described("numbers of a feature, as `vectors` of an item have it")
     dim: int = described("numbers of an index vector")
-    metric: str
-    rig: str
-    views: int
-    provider: str
+    metric: str = described("of index vectors: ip or l2")
+    rig: str = described("the cameras that meshes are drawn by")
+    views: int = described("pictures of a mesh")
+    provider: str = described("what runs it: ONNX Runtime on a CPU or GPU")
     calibrated: tuple[str, ...] = described("sides of queries whose evidence was fitted")
     calibrated_by: ConfidenceBasis | None = described(
         "'collection': questions of its own items; else 'prior'"
@@ -32,18 +32,18 @@ class LegSummary(Answer, kw_only=True):
     """What a leg of a search is worth."""
 
     recall_alone: float = described("of the first hit, on held-out items")
-    recall_without: float
+    recall_without: float = described("of the first hit, by all other legs")
 
 
 class EvidenceSummary(Answer, kw_only=True):
     """How the evidence for an item is weighted, for queries of one side."""
 
-    weights: dict[str, float]
+    weights: dict[str, float] = described("of each leg")
     wordless_weights: dict[str, float] = described("for queries whose words no item has")
     queries: int = described("that it was fitted on; 0: it holds without a fit")
     judgements: int = described("of people, that are among these")
     recall: dict[str, float] = described("expected of the first 1 and 10")
-    legs: dict[Leg, LegSummary]
+    legs: dict[Leg, LegSummary] = described("what each is worth, where that was measured")
 
 
 class MemorySummary(Answer, kw_only=True):
@@ -61,42 +61,42 @@ class MemorySummary(Answer, kw_only=True):
 class CollectionSummary(Answer, kw_only=True):
     """What is searched."""
 
-    items: int
-    observations: dict[Kind, int]
-    version: int
+    items: int = described("how many there are")
+    observations: dict[Kind, int] = described("how many there are of each kind")
+    version: int = described("number of its last change")
     rows: int = described("vectors in all indexes")
     sealed_rows: int = described("those with an index that is built; each other one is compared")
-    memory: MemorySummary
+    memory: MemorySummary = described("what the indexes take")
     evidence: dict[Side, EvidenceSummary] = described("of the target 'item', by the side of the query")
 
 
 class LimitsSummary(Answer, kw_only=True):
     """What is refused beyond."""
 
-    body_bytes: int
-    text_characters: int
-    text_tokens: int
-    files: int
-    pixels: int
-    faces: int
-    page: int
-    hits: int
-    offset: int
-    facet_hits: int
-    mix: int
-    batch: int
-    waiting: int
-    seconds: float
-    render_seconds: float
+    body_bytes: int = described("of a request")
+    text_characters: int = described("of a text")
+    text_tokens: int = described("of a text that are read; the rest of it is cut off")
+    files: int = described("of a form")
+    pixels: int = described("of a picture")
+    faces: int = described("of a mesh")
+    page: int = described("items of a page")
+    hits: int = described("of an answer")
+    offset: int = described("hits that can be skipped")
+    facet_hits: int = described("hits whose values are counted")
+    mix: int = described("parts of a mixed query")
+    batch: int = described("items or searches of one request")
+    waiting: int = described("requests that wait for the same thing")
+    seconds: float = described("until a request is given up")
+    render_seconds: float = described("until a mesh is given up")
 
 
 class InfoAnswer(Answer, kw_only=True):
     """What runs here."""
 
-    version: str
-    bundle: BundleSummary
-    collection: CollectionSummary
-    limits: LimitsSummary
+    version: str = described("of Multifold")
+    bundle: BundleSummary = described("the encoder of the collection")
+    collection: CollectionSummary = described("what is searched")
+    limits: LimitsSummary = described("what is refused beyond")
     keys: bool = described("whether some requests need a key")
     feedback: bool = described("whether hits can be judged")
     fetches: bool = described("whether files of items may be named by their addresses")
@@ -107,4 +107,4 @@ class InfoAnswer(Answer, kw_only=True):
 class HealthAnswer(Answer):
     """Alive, or ready; `store_away`: this process is well, and what it shares with others is not."""
 
-    status: Literal["ok", "store_away"]
+    status: Literal["ok", "store_away"] = described("ok: all is well")

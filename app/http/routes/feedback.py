@@ -30,6 +30,10 @@ from multifold.wire.search import (
 )
 
 router = APIRouter(prefix="/feedback", tags=["feedback"])
+After = Annotated[str | None, Query(description="the `next` of the page before")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="most verdicts of the page")]
+OfItem = Annotated[str | None, Query(description="only those on this item")]
+OfKind = Annotated[Verdict | None, Query(description="only these")]
 
 
 @router.post("", responses=body_errors(403, 404))
@@ -46,10 +50,10 @@ async def judge_hit(service: CollectionDep, address: AddressDep, body: FeedbackB
 async def list_verdicts(
     service: CollectionDep,
     address: AddressDep,
-    after: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE)] = 100,
-    item: str | None = None,
-    verdict: Verdict | None = None,
+    after: After = None,
+    limit: Limit = 100,
+    item: OfItem = None,
+    verdict: OfKind = None,
 ) -> FeedbackPage:
     """A page of verdicts, of one item or of one kind; its `next` begins the following page."""
     chosen = FeedbackFilter(item, verdict)

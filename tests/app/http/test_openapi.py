@@ -82,6 +82,20 @@ def test_what_is_referred_to_is_described() -> None:
             assert example, operation["operationId"]
 
 
+def test_every_field_and_parameter_has_a_meaning() -> None:
+    fields = {
+        f"{name}.{key}": one
+        for name, schema in SCHEMAS.items()
+        for key, one in schema.get("properties", {}).items()
+    }
+    fields |= {
+        f"{method} {path} {one['name']}": one
+        for (path, method), operation in OPERATIONS.items()
+        for one in operation.get("parameters", ())
+    }
+    assert [name for name, one in fields.items() if not one.get("description")] == []
+
+
 def test_keys_are_described() -> None:
     assert set(DOCUMENT["components"]["securitySchemes"]) == {"bearer", "key"}
     search, health = OPERATIONS[f"{NAMED}search", "post"], OPERATIONS["/healthz", "get"]

@@ -19,7 +19,6 @@ import * as shelf from "./shelf.js";
 import * as judging from "./judging.js";
 import * as sort from "./sort.js";
 import * as start from "./start.js";
-import * as work from "./work.js";
 
 const EXAMPLES = [
   "a red chair with four black legs",
@@ -135,7 +134,7 @@ selection.listen(changed);
 key.listen(() => { searching.say(""); changed(); });
 const help = async () => (await import("./ondemand/help.js")).show();
 $("keys").addEventListener("click", help);
-work.listen(changed);
+$("work").addEventListener("toggle", async () => { if ($("work").open) (await import("./ondemand/work.js")).open(changed); });
 addEventListener("popstate", follow);
 addEventListener("online", () => watch(learn));
 addEventListener("offline", () => watch(learn));

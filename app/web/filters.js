@@ -38,7 +38,8 @@ export async function discover() {
   const telling = (values = []) => values.length > 1 && (values.length <= FEW_VALUES || (values.length <= MOST_VALUES && values.some(({ count }) => count > 1)));
   const spread = (key) => ranges[key]?.min < ranges[key]?.max;
   const listed = (key) => key.endsWith("s") && commonest.includes(key.slice(0, -1)); // "colours" beside "colour"
-  keys = commonest.filter((key) => !listed(key) && (telling(found[key]) || spread(key))).slice(0, MOST_KEYS);
+  const twice = (key) => listed(key) || (ofFiles && key === "measured.bytes"); // beside the size of the file
+  keys = commonest.filter((key) => !twice(key) && (telling(found[key]) || spread(key))).slice(0, MOST_KEYS);
   all = { values: found, ranges };
   learn(keys.filter(spread).map((key) => [key, nameOf(key)]), current());
   await show(current());

@@ -13,10 +13,14 @@ const FIRST = 4;
 
 export const placeOf = ({ kind, index }) => (kind === "points" ? kind : `${kind} ${index + 1}`); // an item has them once
 
-const LEGS = { text: "caption", reader: "meaning", image: "photo", shape: "views", points: "shape", examples: "your verdicts" };
+// What speaks for an item, the sides by the kind of their observations.
+const LEGS = { text: "caption", image: "photo", shape: "view", points: "points", reader: "meaning", examples: "your verdicts" };
+export const legName = (leg, field) => LEGS[leg] ?? field ?? "words"; // the field that words are in
 
-// What it was found by, the strongest first.
-const reasons = ({ evidence = [] }) => [...new Set(evidence.filter(({ value }) => value > 0.05).map(({ leg, text_field }) => LEGS[leg] ?? text_field ?? "words"))];
+// The evidence that speaks for a hit, the strongest first.
+export const speaking = ({ evidence = [] } = {}) => evidence.filter(({ value }) => value > 0.05);
+
+const reasons = (hit) => [...new Set(speaking(hit).map(({ leg, text_field }) => legName(leg, text_field)))];
 
 const picture = (seen) => thumbnail(seen.kind === "photo" ? `${seen.url}&small=true` : seen.url);
 

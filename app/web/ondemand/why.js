@@ -3,12 +3,10 @@
 import { current } from "../address.js";
 import * as api from "../api.js";
 import { h } from "../dom.js";
-import { placeOf } from "../results.js";
+import { legName, placeOf, speaking } from "../results.js";
 import { partOf } from "../question.js";
 import { hitOf } from "../searching.js";
 
-const SIDES = { shape: "shape", image: "photos", text: "captions" };
-const LEGS = { points: "points", words: "words", reader: "text reader" };
 const FILLING = new Set("a an the this that there is are of with and on in to it its has".split(" "));
 const MANY = 12; // captions of a way that are shown
 
@@ -33,26 +31,27 @@ function words({ words: said }) {
   return h("p", { class: "shares" }, ...said.flatMap(({ text, share }) => [styled(h("span", { title: share.toFixed(4) }, text), "--share", alpha(share, most)), " "]));
 }
 
-// The share of each piece in all that speaks for it.
-function evidence({ evidence: pieces = [] } = {}) {
-  const speaking = pieces.filter(({ value }) => value > 0.05);
-  const sum = speaking.reduce((so, { value }) => so + value, 0);
-  const name = ({ leg, matched, text_field }) => (matched ? placeOf(matched) : LEGS[leg] ?? text_field ?? SIDES[leg]);
-  return speaking.length ? h("dl", { class: "sides" }, ...speaking.flatMap((one) => {
-    const share = Math.round((100 * one.value) / sum);
-    return [h("dt", {}, name(one)), h("dd", {}, styled(h("i", { class: "share" }), "width", `${share / 2}%`), `${share} %`)];
+// The share of each piece in all that speaks for it, and the observation that it rests on.
+function evidence(hit) {
+  const pieces = speaking(hit);
+  const sum = pieces.reduce((so, { value }) => so + value, 0);
+  return pieces.length ? h("dl", { class: "sides" }, ...pieces.flatMap(({ leg, value, matched, text_field }) => {
+    const share = Math.round((100 * value) / sum);
+    const name = legName(leg, text_field), place = matched && placeOf(matched);
+    const full = !place ? name : place.startsWith(name) ? place : `${name}, ${place}`;
+    return [h("dt", {}, full), h("dd", {}, styled(h("i", { class: "share" }), "width", `${share / 2}%`), `${share} %`)];
   })) : null;
 }
 
 function closest(sides) {
-  const [best, other] = Object.entries(sides).sort((one, two) => two[1] - one[1]).map(([side]) => SIDES[side]);
-  return h("p", {}, other ? `Its closest side: ${best}, then ${other}.` : `Compared: its ${best}.`);
+  const [best, other] = Object.entries(sides).sort((one, two) => two[1] - one[1]).map(([side]) => legName(side));
+  return h("p", {}, other ? `Closest: ${best}, then ${other}.` : `Compared: ${best}.`);
 }
 
 // Whether pictures of this kind speak for the hit. Of one that words found, a heat map would explain nothing.
 function carried(id, kind) {
-  const { evidence: pieces } = hitOf(id) ?? {};
-  return !pieces?.length || pieces.some(({ value, matched }) => value > 0.05 && matched?.kind === kind);
+  const hit = hitOf(id);
+  return !hit?.evidence?.length || speaking(hit).some(({ matched }) => matched?.kind === kind);
 }
 
 export async function explain(id, stage) {

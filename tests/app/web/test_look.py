@@ -42,6 +42,22 @@ def test_filters_narrow_and_are_cleared(page: Page) -> None:
     assert not page.find("[type=range]").is_displayed()  # nothing to be strict about without a calibration
 
 
+def test_the_size_of_a_file_is_one_filter(page: Page, shop: House) -> None:
+    noted = [{"path": f"{size}.glb", "content": "0" * 64, "size": size} for size in (10, 20)]
+    items = [
+        {"id": one["path"], "texts": ["a file"], "payload": {**one, "measured": {"bytes": one["size"]}}}
+        for one in noted
+    ]
+    shop.client.post("/v1/items", json={"items": items})
+    try:
+        page.open("/?q=a+file")
+        page.open_filters()
+        page.wait(lambda: "File size, bytes" in page.texts("#filters summary"))
+        assert page.texts("#filters summary").count("File size, bytes") == 1
+    finally:
+        shop.client.post("/v1/items/delete", json={"ids": [item["id"] for item in items]})
+
+
 def test_a_result_shows_all_its_sides(page: Page) -> None:
     page.open("/?q=a+blue+box&target=any")
     page.wait(lambda: page.best() == "blue-box")

@@ -1,7 +1,7 @@
 // Jobs with their progress and errors, and snapshots of the collection.
 
-import * as api from "./api.js";
-import { $, h, redraw } from "./dom.js";
+import * as api from "../api.js";
+import { $, h, redraw } from "../dom.js";
 
 const MOST = 20; // jobs, and errors of one, that are shown
 const PAUSE = 1000; // ms between two looks
@@ -54,8 +54,9 @@ async function take() {
   $("snap").disabled = false;
 }
 
-export function listen(onChange) {
+export function open(onChange) {
   changed = onChange;
-  $("work").addEventListener("toggle", () => { if ($("work").open) { look(); list().catch(failed); } });
-  $("snap").addEventListener("click", take);
+  $("snap").onclick = take;
+  look();
+  list().catch(failed);
 }

@@ -10,7 +10,15 @@ import argparse
 from pathlib import Path
 
 WORK = "training.evaluate.evaluation"
-PROTOCOLS = ("own", "equal-texts", "text2shape-1492", "text2shape-1434", "mxm-image", "flickr30k-1k")
+PROTOCOLS = (
+    "own",
+    "equal-texts",
+    "text2shape-1492",
+    "text2shape-1434",
+    "mxm-image",
+    "flickr30k-1k",
+    "coco-5k",
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

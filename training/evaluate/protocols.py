@@ -43,14 +43,24 @@ PROTOCOLS: Mapping[str, Protocol] = {
         (1434, None),
     ),
     "mxm-image": Protocol(
-        "MXM-CLR's Text → Image and Agg-Text → Image: all views are candidates, any right one counts.",
-        (("text_to_image", "each"), ("agg_text_to_image", "each")),
+        "MXM-CLR's Text and Image, Agg-Text and Image, both ways: all views ask or answer; one is a hit.",
+        (
+            ("text_to_image", "each"),
+            ("image_to_text", "each"),
+            ("agg_text_to_image", "each"),
+            ("image_to_text", "mean"),
+        ),
         (1492, 7452),
     ),
     "flickr30k-1k": Protocol(
         "Karpathy's test split: 5,000 captions ask 1,000 photos, photos ask captions; one of five is a hit.",
         (("text_to_image", "each"), ("image_to_text", "each")),
         (1000, 5000),
+    ),
+    "coco-5k": Protocol(
+        "Karpathy's test split of COCO: 25,010 captions ask 5,000 photos, photos ask captions; one is a hit.",
+        (("text_to_image", "each"), ("image_to_text", "each")),
+        (5000, 25010),
     ),
 }
 

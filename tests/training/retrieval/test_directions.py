@@ -19,6 +19,7 @@ import torch
 from jaxtyping import Bool, Float32, Float64
 
 from multifold.bundle.encoder import EncodedTexts
+from multifold.manifest import ManifestEntry
 from multifold.metrics import ranks, recall_at_k
 from multifold.scores import index_scores
 from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
@@ -151,8 +152,26 @@ def test_a_protocol_says_how_its_gallery_differs() -> None:
     assert "1,492" in items
     assert "7,452" in texts
     assert len(protocols.gallery_differences(protocols.find_protocol("text2shape-1434"), [])) == 1
+    (items, texts) = protocols.gallery_differences(protocols.find_protocol("coco-5k"), [])
+    assert "5,000" in items
+    assert "25,010" in texts
     for protocol in protocols.PROTOCOLS.values():
         assert set(protocol.keys) <= set(protocols.EVERYTHING)
+
+
+@pytest.mark.parametrize("name", ["mxm-image", "flickr30k-1k", "coco-5k"])
+def test_a_protocol_of_pictures_asks_both_ways(name: str) -> None:
+    """Pictures that look for one text of an item, or for all of its texts as one, and the other way round."""
+    keys = set(protocols.find_protocol(name).keys)
+    assert {("text_to_image", "each"), ("image_to_text", "each")} <= keys
+    assert (("agg_text_to_image", "each") in keys) == (("image_to_text", "mean") in keys)
+    measured = protocols.measure_retrieval(
+        protocols.find_protocol(name),
+        [ManifestEntry(str(item), texts=tuple(texts)) for item, texts in enumerate(TEXTS)],
+        lambda name, pool: direction(Plain(), toy(), name, pool),
+        None,
+    )
+    assert {(name, pool) for name, pools in measured.items() for pool in pools} == keys
 
 
 def benchmark_recall(

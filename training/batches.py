@@ -1,9 +1,12 @@
-"""Batches of a training: each step takes some items, and of each some views, augmented, and some captions."""
+"""Batches of a training: each step takes some items, and of each some views, augmented, and some captions.
+
+Or it takes pairs of a view and a caption: several of one item may meet in a step, a pass sees each pair once.
+"""
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -71,6 +74,7 @@ class TrainingItems:
 class TrainingBatch:
     """One step's observations, and the item that each belongs to.
 
+    Of pairs, also which pair: views and captions become one by pairs, not by items.
     Where several ranks share a batch, each holds pixels and tokens of its share, and the items of all.
     """
 
@@ -81,23 +85,22 @@ class TrainingBatch:
     places: Float32[Tensor, "b 2 3"] | None = None  # how the views are still to be moved
     points: Float32[Tensor, "i g k columns"] | None = None  # one observation of each item
     point_items: Int64[Tensor, " i"] | None = None
+    view_pairs: Int64[Tensor, " views"] | None = None
+    text_pairs: Int64[Tensor, " texts"] | None = None
 
     def on(self, device: torch.device) -> "TrainingBatch":
         """The batch on a device, its views augmented there."""
         pixels = self.pixels.to(device)
         if self.places is not None:
             pixels = apply_maps(pixels, self.places.to(device))
-        view_items, tokens, text_items = (
-            each.to(device) for each in (self.view_items, self.tokens, self.text_items)
-        )
-        points, items = (
-            None if each is None else each.to(device) for each in (self.points, self.point_items)
-        )
-        return TrainingBatch(pixels, view_items, tokens, text_items, None, points, items)
+        tensors: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(self)}
+        for name, tensor in tensors.items():
+            tensors[name] = None if tensor is None else tensor.to(device)
+        return TrainingBatch(**tensors | {"pixels": pixels, "places": None})
 
 
 class BatchStream(Iterator[TrainingBatch]):
-    """Endless passes over the items, reshuffled each time, determined by the seed."""
+    """Endless passes over the items, or over their pairs, reshuffled each time, determined by the seed."""
 
     def __init__(
         self, groups: TrainingItems, train: TrainSection, ranks: ProcessRank = SINGLE_PROCESS
@@ -106,21 +109,27 @@ class BatchStream(Iterator[TrainingBatch]):
         self.rng = np.random.default_rng(train.seed)
         self.order = np.empty(0, np.int64)  # of this pass
         self.at = 0  # how much of it has been seen
-        if train.items > (count := len(groups.captions)):
-            needs = f"a step takes {train.items} items, and there are {count}"
-            raise MultifoldError(f"{needs}; set items = {count}")
+        captions = [end - first for first, end in groups.captions]
+        self.last_pairs = np.cumsum(count_pairs(groups.pixels.shape[1], captions, train))
+        self.count = int(self.last_pairs[-1]) if train.pairs else len(groups.captions)
+        if train.items > self.count:
+            needs = f"a step takes {train.items} items, and there are {self.count}"
+            raise MultifoldError(f"{needs}; set items = {self.count}")
 
     def __next__(self) -> TrainingBatch:
         if self.at + self.train.items > len(self.order):
-            count = len(self.groups.captions)
             places = self.groups.places
-            self.order = self.rng.permutation(count if places is None else places)
+            self.order = self.rng.permutation(self.count if places is None else places)
             self.at = 0
         self.at += self.train.items
         items = self.order[self.at - self.train.items : self.at]
+        if self.train.pairs:
+            return self._pairs(items)
         if self.groups.places is not None:
             items = add_rivals(np.unique(items), self.groups.rivals, self.train.items, self.rng)
-        return self._batch(items)
+        views = [self._views() for _ in items]
+        rows = [self._captions(int(item)) for item in items]
+        return self._batch(items, views, rows)
 
     def state(self) -> dict[str, Any]:
         rng = json.dumps(self.rng.bit_generator.state)
@@ -131,11 +140,29 @@ class BatchStream(Iterator[TrainingBatch]):
         self.order = state["order"].numpy()
         self.at = state["at"]
 
-    def _batch(self, items: Int64[np.ndarray, " i"]) -> TrainingBatch:
+    def _pairs(self, pairs: Int64[np.ndarray, " p"]) -> TrainingBatch:
+        """A step of these pairs, numbered through all items."""
+        items = np.searchsorted(self.last_pairs, pairs, side="right")
+        views, rows = [], []
+        left = self.last_pairs[items] - pairs - 1  # after it, of the same item
+        for item, place in zip(items.tolist(), left.tolist(), strict=True):
+            first, end = self.groups.captions[item]
+            view, caption = divmod(place, end - first if self.train.captions == 1 else 1)
+            views.append(np.array([view]) if self.train.views == 1 else self._views())
+            rows.append(np.array([first + caption]) if self.train.captions == 1 else self._captions(item))
+        numbers = np.arange(len(items))
+        of_views, of_texts = (torch.from_numpy(_owners(numbers, each)) for each in (views, rows))
+        return replace(self._batch(items, views, rows), view_pairs=of_views, text_pairs=of_texts)
+
+    def _batch(
+        self,
+        items: Int64[np.ndarray, " i"],
+        views: Sequence[Int64[np.ndarray, " _"]],
+        rows: Sequence[Int64[np.ndarray, " _"]],
+    ) -> TrainingBatch:
+        """These views and rows of tokens of each item."""
         groups, train, rng = self.groups, self.train, self.rng
-        views = [self._some(np.arange(groups.pixels.shape[1]), train.views) for _ in items]
-        rows = [self._captions(int(item)) for item in items]
-        view_items, text_items = (np.repeat(items, [len(each) for each in some]) for some in (views, rows))
+        view_items, text_items = _owners(items, views), _owners(items, rows)
         view_share, text_share = self.ranks.share(len(view_items)), self.ranks.share(len(text_items))
         corners = rng.integers(0, 2 * train.shift + 1, (len(view_items), 2)) if train.shift else None
         maps = augmentation_maps(train.augment, len(view_items), rng)
@@ -152,6 +179,9 @@ class BatchStream(Iterator[TrainingBatch]):
         sampled = spun_points(taken, groups.directions, train.augment.spin, rng)
         return replace(batch, points=torch.from_numpy(sampled), point_items=torch.from_numpy(items))
 
+    def _views(self) -> Int64[np.ndarray, " some"]:
+        return self._some(np.arange(self.groups.pixels.shape[1]), self.train.views)
+
     def _captions(self, item: int) -> Int64[np.ndarray, " _"]:
         rows = np.arange(*self.groups.captions[item])
         judged = self.groups.judged.get(item)
@@ -162,6 +192,19 @@ class BatchStream(Iterator[TrainingBatch]):
     def _some(self, places: Int64[np.ndarray, " n"], most: int) -> Int64[np.ndarray, " some"]:
         """At most so many of them, each once, in random order; 0: all."""
         return self.rng.permutation(places)[: most or None]
+
+
+def count_pairs(views: int, captions: Sequence[int], train: TrainSection) -> Int64[np.ndarray, " i"]:
+    """How many pairs each item has: each view, or several at once, with each caption, or several."""
+    counts = np.array(captions, np.int64)
+    return (views if train.views == 1 else 1) * (counts if train.captions == 1 else np.ones_like(counts))
+
+
+def _owners(
+    items: Int64[np.ndarray, " i"], observed: Sequence[Int64[np.ndarray, " _"]]
+) -> Int64[np.ndarray, " b"]:
+    """For each observation, the item that it is of."""
+    return np.repeat(items, [len(each) for each in observed])
 
 
 def add_rivals(

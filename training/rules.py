@@ -31,6 +31,13 @@ def check_recipe(recipe: Recipe, processes: int = 1) -> None:
         and not cones,
         f"{loss.name} needs the whole matrix: one process, and block = 0": whole
         and (loss.block or processes > 1),
+        "pairs are drawn evenly, and judged items are not: set pairs = false, or judged = 0": train.pairs
+        and train.judged,
+        "a pair compares one with one: set views = 1 and captions = 1 where [loss] compares each": train.pairs
+        and (
+            (train.views != 1 and (loss.text_image or loss.agg_text or loss.image_points))
+            or (train.captions != 1 and (loss.text_image or loss.agg_image or loss.text_points))
+        ),
         "nothing learns: neither images nor texts, and there is no other tower": all(frozen),
         "an image tower that does not learn reads each view as it is: set shift = 0": frozen[0] and moved,
         f"a step of {train.items} items cannot be shared by {processes} processes": train.items < processes,

@@ -20,6 +20,7 @@ from training.towers import TwoTowerModel
 class SideFeatures:
     features: Float[Tensor, "b n"]
     items: Int64[Tensor, " b"]
+    pairs: Int64[Tensor, " b"] | None = None  # of pairs: those that become one are of one pair
 
     def before(self, other: "SideFeatures") -> "SideFeatures":
         """This, followed by the other."""
@@ -81,12 +82,12 @@ def encode_batch(
 ) -> BatchFeatures:
     """All towers over a batch, in chunks of so many observations if wanted; views only where it `sees`."""
     texts = precise(encode_texts(model.text, batch.tokens, text_parts, chunk))
-    read = SideFeatures(ranks.gather(texts, len(batch.text_items)), batch.text_items)
+    read = SideFeatures(ranks.gather(texts, len(batch.text_items)), batch.text_items, batch.text_pairs)
     points = _encode_points(model, batch, chunk)
     if not sees:
         return BatchFeatures(SideFeatures(texts[:0], batch.view_items[:0]), read, points)
     images = precise(encode_in_chunks(model.image, torch.split(batch.pixels, chunk or len(batch.pixels))))
-    seen = SideFeatures(ranks.gather(images, len(batch.view_items)), batch.view_items)
+    seen = SideFeatures(ranks.gather(images, len(batch.view_items)), batch.view_items, batch.view_pairs)
     return BatchFeatures(seen, read, points)
 
 
@@ -123,8 +124,9 @@ def encode_in_chunks(tower: nn.Module, parts: Sequence[Tensor]) -> Float[Tensor,
 
 
 def pool_items(side: SideFeatures, pool: Literal["mean", "max"], normalised: bool) -> SideFeatures:
-    """Each item's observations pooled into one feature."""
-    items, of = side.items.unique(return_inverse=True)
+    """Each item's observations, or each pair's, pooled into one feature."""
+    owners, of = (side.items if side.pairs is None else side.pairs).unique(return_inverse=True)
+    items = side.items.new_zeros(len(owners)).scatter(0, of, side.items)
     features = normalize(side.features.float(), dim=-1) if normalised else side.features
     index = of[:, None].expand_as(features)
     start = features.new_zeros(len(items), features.shape[1])

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from training import checkpoint, loop, prepare, rules, towers, validation
-from training.batches import TrainingItems
+from training.batches import TrainingItems, count_pairs
 from training.checkpoint import CheckpointContent
+from training.data.views import VisibleItems
 from training.distributed import ProcessRank
 from training.recipes.schema import Recipe, with_steps_for
 from training.towers.tokenizers import TrainedTokenizer
@@ -62,13 +63,21 @@ def prepare_run(
     if ranks.is_first and stored is None and recipe.train.start is None:
         towers.fetch_weights(recipe)
     seen = prepare.training_set(recipe, cache, strict, place.out / PROBLEMS if ranks.is_first else None)
-    recipe = with_steps_for(recipe, len(seen.entries))
+    recipe = with_steps_for(recipe, _pass_length(recipe, seen))
     texts = [text for entry in seen.entries for text in entry.texts]
     tokenizer = checkpoint.starting_tokenizer(recipe, texts) if stored is None else stored.tokenizer
     ranks.say(f"{recipe.name}: {len(seen.entries)} items, {len(texts)} texts to learn from")
     items = prepare.groups(recipe, seen.entries, tokenizer, cache, seen.views)
     held_out = validation.load_validation_set(recipe, tokenizer, cache) if ranks.is_first else None
     return PreparedRun(recipe, items, tokenizer, held_out, len(seen.problems))
+
+
+def _pass_length(recipe: Recipe, seen: VisibleItems) -> int:
+    """How many items, or pairs, a pass over the data takes."""
+    if not recipe.train.pairs:
+        return len(seen.entries)
+    texts = [len(entry.texts) for entry in seen.entries]
+    return int(count_pairs(seen.views.shape[1], texts, recipe.train).sum())
 
 
 def announce(run: PreparedRun, place: RunPlace, stored: CheckpointContent | None) -> None:

@@ -43,6 +43,33 @@ def test_nought_means_all_and_no_more_than_there_are() -> None:
     assert batch.text_items.bincount(minlength=16).unique().tolist() == [0, 3]
 
 
+def test_a_pass_sees_every_pair_once() -> None:
+    items, batches = stream(items=12, pairs=True, shift=0)
+    seen = []
+    for batch in islice(batches, 8):  # sixteen items of two views and three captions
+        assert torch.equal(batch.view_items, batch.text_items)
+        for view, tokens, item in zip(batch.pixels, batch.tokens, batch.view_items.tolist(), strict=True):
+            views = [one.tobytes() for one in items.pixels[item]]
+            captions = [row.tobytes() for row in items.tokens[slice(*items.captions[item])]]
+            seen.append((item, views.index(view.numpy().tobytes()), captions.index(tokens.numpy().tobytes())))
+    assert len(set(seen)) == 96
+    assert any(len(set(batch.view_items.tolist())) < 12 for batch in islice(batches, 8))
+
+
+@pytest.mark.parametrize(("views", "captions", "pairs"), [(0, 1, 48), (1, 0, 32), (0, 0, 16), (1, 1, 96)])
+def test_several_views_or_captions_of_a_pair_are_one(views: int, captions: int, pairs: int) -> None:
+    items, batches = stream(items=16, pairs=True, views=views, captions=captions)
+    batch = next(batches)
+    assert batches.count == pairs
+    assert batch.view_pairs is not None
+    assert batch.text_pairs is not None
+    assert batch.view_pairs.bincount().tolist() == [views or 2] * 16
+    assert batch.text_pairs.bincount().tolist() == [captions or 3] * 16
+    for numbers, owners in ((batch.view_pairs, batch.view_items), (batch.text_pairs, batch.text_items)):
+        assert all(len(owners[numbers == pair].unique()) == 1 for pair in range(16))
+    assert len(items.captions) == 16
+
+
 def test_a_shift_moves_and_never_mirrors() -> None:
     items, batches = stream(items=16, shift=3)
     batch = next(batches)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.functional import cross_entropy
 
 from tests.training import small
 from training import losses
@@ -71,6 +72,28 @@ def test_as_one_is_the_mean_or_the_largest_of_each_item() -> None:
     assert mean.features.tolist() == [[1, 1], [1.5, 2]]
     assert most.features.tolist() == [[1, 1], [3, 4]]
     assert unit.features[1].tolist() == [0.5, 0.5]
+
+
+def test_pairs_are_the_diagonal_though_items_come_again() -> None:
+    """Shapes of two views, a caption each: InfoNCE counts the item's other pairs as wrong, the mask not."""
+    ways = {"text_image": 0.0, "agg_image": 1.0}
+    train = {"items": 16, "views": 0, "captions": 1, "pairs": True}
+    found = {}
+    for name in ("infonce", "infonce_mask"):
+        model, objective, batch = started(small.recipe({"loss": {"name": name, **ways}}, **train))
+        found[name] = objective(model, batch, 0.5)
+    seen = encode_batch(model, batch)
+    shapes = seen.images.features.reshape(16, 2, -1).mean(1)
+    assert batch.view_items[::2].tolist() == batch.text_items.tolist()
+    logits = model.geometry.logits(shapes, seen.texts.features)
+    own = torch.arange(16)
+    expected = (cross_entropy(logits, own) + cross_entropy(logits.T, own)) / 2
+    torch.testing.assert_close(found["infonce"], expected)
+    other = (batch.text_items[:, None] == batch.text_items) & ~torch.eye(16, dtype=torch.bool)
+    assert other.any()
+    masked = logits.masked_fill(other, -torch.inf)
+    expected = (cross_entropy(masked, own) + cross_entropy(masked.T, own)) / 2
+    torch.testing.assert_close(found["infonce_mask"], expected)
 
 
 def test_texts_read_in_parts_have_the_same_features() -> None:

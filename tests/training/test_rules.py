@@ -38,6 +38,9 @@ BESIDE: dict[str, Any] = {
         ({**BESIDE, "train": {"shift": 1}}, 1, "set shift = 0"),
         ({**BESIDE, "train": {"shift": 0, "augment": {"zoom": 1.2}}}, 1, "reads each view as it is"),
         ({**BESIDE, "points": FROZEN}, 1, "nothing learns"),
+        ({"train": {"pairs": True, "judged": 0.5}}, 1, "set pairs = false, or judged = 0"),
+        ({"train": {"pairs": True, "captions": 0}}, 1, "a pair compares one with one"),
+        ({"train": {"pairs": True, "views": 2}, "loss": {"text_image": 1.0}}, 1, "set views = 1"),
     ],
 )
 def test_what_does_not_go_together_is_refused(

@@ -281,6 +281,7 @@ class TrainSection(RecipeSection):
     items: Annotated[int, Field(ge=2)] = 128  # items a step, to be told apart
     views: Number = 1  # views an item a step; 0: all
     captions: Number = 1  # captions an item a step; 0: all
+    pairs: bool = False  # a step takes so many pairs, not items: each view with each caption, once a pass
     groups: Number = 0  # groups of points an item a step; 0: all
     text_parts: Count = 1  # captions of like length are read together, in so many parts
     optimizer: Literal["adamw", "adam"] = "adamw"  # adam: decay is part of the gradient
@@ -332,7 +333,7 @@ class Recipe(RecipeSection):
 
 
 def with_steps_for(recipe: Recipe, count: int) -> Recipe:
-    """The recipe with steps for its epochs over so many items; then few items make smaller, fewer steps."""
+    """The recipe with steps for its epochs over so many items or pairs; few make smaller, fewer steps."""
     train = recipe.train
     if not train.epochs:
         return recipe

@@ -22,6 +22,12 @@ TABLES = {  # MXM-CLR's: items a step (six views each, or one), rate, decay
     "mxm-aggtext": {"rn101": (40, 1e-5, 0.01), "vit-b32": (40, 1e-6, 0.04), "vit-b16": (40, 1e-6, 0.04)},
     "mxm-flickr30k": {"rn101": (80, 1e-5, 0.01), "vit-b32": (80, 1e-6, 0.01), "vit-b16": (80, 1e-6, 0.01)},
 }
+PAIRS = {  # its baselines': images and texts a step, and the pairs of the training split
+    "xm-shape-vit-b32": (600, 100, 59_777),
+    "xm-image-vit-b32": (420, 420, 6 * 59_777),
+    "xm-aggtext-vit-b32": (256, 1280, 6 * 11_921),
+    "xm-flickr30k-vit-b32": (400, 400, 5 * 29_000),
+}
 IMAGES: dict[str, dict[str, Any]] = {
     "small": towers.SMALL_IMAGE,
     "openclip": towers.VIT_IMAGE,
@@ -94,6 +100,18 @@ def test_mxm_clr_is_as_its_tables_say(task: str, encoder: str) -> None:
     assert recipe.model_dump()["text"]["model"] == image["model"]
     items = 29_000 if flickr else 11_921
     assert with_steps_for(recipe, items).train.steps // 10 == pytest.approx(recipe.validation.every, abs=1)
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_baselines_take_as_many_pairs_as_the_tables_say(name: str) -> None:
+    images, texts, pairs = PAIRS[name]
+    recipe = library.load_recipe(name)
+    train, whole = recipe.train, library.load_recipe(f"m{name}")
+    assert train.pairs
+    assert (train.items * train.views, train.items * train.captions) == (images, texts)
+    assert recipe.loss.name == "infonce_mask"
+    assert with_steps_for(recipe, pairs).train.steps // 10 == pytest.approx(recipe.validation.every, abs=1)
+    assert (train.rate, train.epochs, recipe.image) == (whole.train.rate, whole.train.epochs, whole.image)
 
 
 def test_names_are_files_and_of_one_kind() -> None:

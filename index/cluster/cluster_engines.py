@@ -92,6 +92,8 @@ def mark_from_note(note: str | None) -> FeedMark | None:
 log = logging.getLogger(__name__)
 
 GRACE = 120.0  # seconds that ended rows stay: longer than any search takes
+MOST_ENDED = 1_000  # changes; rows that ended before the last so many stay
+SHORT_GRACE = 10.0  # seconds only: searches meet what ended, and drop it
 STALLED = 15.0  # seconds without progress after which the feeding process is not waited for
 PAUSE = 0.02  # seconds between two checks of how far it is
 
@@ -150,6 +152,13 @@ class ClusterEngineSet(EngineSet):
         """The version that a search looks at; None if the cluster is not known to have all of it."""
         version = last_change(now)
         return version if version in self._recent else None
+
+    def had(self, version: int, since: float) -> bool:
+        """Whether nothing that a version needs was removed since then."""
+        if time.monotonic() - since < SHORT_GRACE:
+            return True
+        mark = mark_from_note(self._store.noted(FEED_MARK))
+        return mark is not None and mark.swept <= version
 
     def lost(self) -> None:
         """Begin again with what the store knows of the cluster."""
@@ -259,10 +268,15 @@ class ClusterEngineSet(EngineSet):
 
     def _sweep(self, mark: FeedMark) -> None:
         """Remove what ended so long ago that no search needs it any more."""
-        self._fed.append((time.monotonic(), mark.fed))
+        now = time.monotonic()
+        self._fed.append((now, mark.fed))
         until = mark.swept
-        while self._fed and self._fed[0][0] <= time.monotonic() - GRACE:
-            until = max(until, self._fed.popleft()[1])
+        while self._fed:
+            since, version = self._fed[0]
+            if since > now - (GRACE if mark.fed - version <= MOST_ENDED else SHORT_GRACE):
+                break
+            until = max(until, version)
+            self._fed.popleft()
         if until > mark.swept:
             for segment, graph in self._graphs().items():
                 graph.remove(self._ended(mark, until, segment))

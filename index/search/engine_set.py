@@ -207,6 +207,10 @@ class EngineSet:
         behind = self._follows and self.version != last_change(now)
         return None if behind or self.version == NEVER else self.version
 
+    def had(self, version: int, since: float) -> bool:  # noqa: ARG002 (rows stay while the gate is held)
+        """Whether nothing that a version needs was removed since then."""
+        return True
+
     def lost(self) -> None:
         """Begin again: what was searched is lost."""
         with self.gate.writing():

@@ -1,5 +1,6 @@
 """From queries to hits: filter, ask the legs, rank, and read what the store has of the items."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -41,13 +42,16 @@ class Searcher:
     background: BackgroundSample
 
     def answers(self, queries: Sequence[Query]) -> list[list[Hit] | None]:
-        """The hits of each; None if the engines have to catch up, or the store went on meanwhile."""
+        """The hits of each; None if the engines have to catch up, or went on meanwhile."""
+        nothing: list[list[Hit] | None] = [None] * len(queries)
         with self.engines.gate.reading(), self.store.moment() as now:
+            since = time.monotonic()
             version = self.engines.seen_at(now)
             if version is None:
-                return [None] * len(queries)
+                return nothing
             pages = [self._page(query, now, version) for query in queries]
-            return PageReader(self.engines, now).read(pages)
+            found = PageReader(self.engines, now).read(pages)
+            return found if self.engines.had(version, since) else nothing
 
     def legs(self, query: Query, now: Connection, names: Sequence[Leg] | None = None) -> AskedLegs:
         """The legs that a query asks, or these, at one moment."""

@@ -173,6 +173,18 @@ def test_what_ended_is_dropped_at_once_and_removed_later(
     assert len(collection.search(ASKED)) == 3
 
 
+def test_where_much_ended_it_is_removed_soon(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    items = things(4)
+    monkeypatch.setattr(cluster_engines, "SHORT_GRACE", 0.0)
+    monkeypatch.setattr(cluster_engines, "MOST_ENDED", 6)
+    for _ in range(5):
+        collection.upsert(items)
+    # of 20 changes the last 8 at most are there: those of the last call, and 4 that may still be searched
+    assert max(engine.count() for engine in engines(collection)) == 3 * 8
+    assert len(collection.search(ASKED)) == 4
+    assert collection.disagreements() == []
+
+
 def test_a_log_that_was_cut_short_hides_nothing_that_ended(
     collection: Collection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +257,27 @@ def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
         finally:
             go_on.set()
         assert answers(waits.result()) == brute(items[:4], SPACE, ASKED)
+
+
+def test_a_search_is_repeated_if_rows_that_it_needs_were_removed_meanwhile(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (one, other), items, query_rows, asked = replicas, things(6), MilvusConnection.query, list[bool]()
+
+    def overtaken(*question: Any, **how: Any) -> Any:  # noqa: ANN401
+        asked.append(True)
+        if len(asked) == 1:
+            one.upsert(items)
+        return query_rows(*question, **how)
+
+    one.upsert(items)
+    for name in ("GRACE", "SHORT_GRACE"):
+        monkeypatch.setattr(cluster_engines, name, 0.0)
+    with monkeypatch.context() as slow, ThreadPoolExecutor(1) as threads:
+        slow.setattr(MilvusConnection, "query", overtaken)
+        found = threads.submit(other.search, ASKED).result(PATIENCE)
+    assert answers(found) == brute(items, SPACE, ASKED)
+    assert {engine.count() for engine in engines(one)} == {6, 12}
 
 
 def test_a_version_that_was_never_fed_is_not_looked_at(

@@ -1,25 +1,28 @@
-"""Measure a step of training: the loop beside a bare one, recipes on a device, and the losses.
+"""Measure training: the loop beside a bare one, recipes on a device, the losses, and what captions are worth.
 
     multifold bench training
     multifold bench training --parts steps --devices cuda cpu
+    multifold bench training --parts captions --data data/dev --out runs/captions
 
 The bare loop goes over eight batches that lie in memory: forward, loss, backward, step. Ours draws batches,
 moves views, clips, checks, follows the teacher and writes its log. Both have the same model and batches of
 noise; they take turns, and are measured in processor time of one thread, as the losses are. Steps of
 recipes on a device are timed by the clock, with all cores, without pretrained weights. Memory of a loss is
-the peak of a process of its own, less what it had before.
+the peak of a process of its own, less what it had before. The part captions trains: an hour of one core.
 """
 
 import argparse
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from benches.reporting import print_parts
 from multifold.errors import needs_extra
 
 with needs_extra("train"):
-    from benches.training import loss_times, step_times
+    from benches.training import captions, loss_times, step_times
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[str]]] = {
+    "captions": captions.compare_captions,
     "loop": step_times.compare_loops,
     "losses": loss_times.measure_losses,
     "steps": step_times.measure_devices,
@@ -31,6 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--recipes", nargs="+", default=["folder-small", "demo", "ablation"])
     parser.add_argument("--rounds", type=int, default=6, help="turns of each loop and loss; %(default)s")
     parser.add_argument("--steps", type=int, default=4, help="of a turn, or on a device; %(default)s")
+    parser.add_argument("--data", type=Path, help="of captions: a folder with items.jsonl")
+    parser.add_argument("--out", type=Path, default=Path("runs/captions"), help="of captions: its results")
+    parser.add_argument("--seconds", type=float, default=40, help="of captions: of a run; %(default)s")
     parser.add_argument("--devices", nargs="+", default=["cpu"], help="of the part steps: cpu, cuda")
 
 

@@ -11,7 +11,6 @@ from torch.nn.functional import cross_entropy
 
 from multifold.types import Features, PixelBatch
 from training.evaluate.protocols import accuracy
-from training.geometries.pointcloud import HEAVIEST
 from training.retrieval.encoder import TorchEncoder
 from training.towers.base import Tower
 from training.towers.heads import CloudHead
@@ -45,8 +44,8 @@ def features_before_projection(encoder: TorchEncoder, batch: PixelBatch) -> Feat
     with torch.inference_mode():
         tokens, mask = tower.tokens(torch.from_numpy(np.array(batch)))
         if isinstance(tower.project, CloudHead):
-            weights = torch.tanh((tokens @ tower.project.weights).squeeze(2) / HEAVIEST) * HEAVIEST * mask
-            tokens = (weights[:, :, None] * tokens).sum(1, keepdim=True) / mask.sum(1)[:, None, None]
+            weights = tower.project.geometry.weigh((tokens @ tower.project.weights).squeeze(2), mask)
+            tokens = (weights[:, :, None] * tokens).sum(1, keepdim=True)
         read: Features = tokens.flatten(1).float().numpy()
         return read
 

@@ -156,3 +156,23 @@ def test_a_cloud_without_a_kernel_is_the_linear_one() -> None:
     mixed = build("cloud_gaussian", linear.shape[1], kernel_share=0.0)
     assert isinstance(mixed, LinearCloud)
     torch.testing.assert_close(mixed.embed(clouds, weights, mask)[:, : linear.shape[1]], linear)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_positive_weights(name: str) -> None:
+    """Of raw weights −3 and 2, log(1 + e⁻³) and log(1 + e²), and nothing for the point that is masked."""
+    positive, signed = (build(name, DIM, positive=given) for given in (1, 0))
+    assert isinstance(positive, LinearCloud)
+    assert isinstance(signed, LinearCloud)
+    raw, mask = torch.tensor([[-3.0, 2.0, 5.0]]), torch.tensor([[True, True, False]])
+    torch.testing.assert_close(positive.weigh(raw, mask), torch.tensor([[0.048587, 2.126928, 0.0]]) / 2)
+    assert signed.weigh(raw, mask)[0, 0] < 0
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_fewer_random_features(name: str) -> None:
+    geometry = cloud(name)
+    assert isinstance(geometry, KernelCloud)
+    geometry.redraw(7, torch.Generator().manual_seed(0))
+    assert geometry.embed(*points()).shape[1] == geometry.feature_dim == geometry.dim
+    assert geometry.dim == len(GOLDEN["points"][0][0]) + 7

@@ -1,17 +1,20 @@
 """Classification of a labelled manifest: zero-shot (see zero_shot.py), and by a linear probe."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float32
 
 from multifold import manifest
-from multifold.analysis.zero_shot import PROMPTS, fill_prompts, label_vectors
+from multifold.analysis.zero_shot import PLACE, PROMPTS, fill_prompts, label_vectors
 from multifold.errors import MultifoldError, needs_extra
+from multifold.files import textfile
 from multifold.scores import similarities
-from multifold.types import Features
+from multifold.types import Features, PixelBatch
+from training.data.views import open_picture
 from training.evaluate.protocols import accuracy, category_of
 from training.evaluate.subject import EvaluatedEncoder, TestSet, encode_test_set
 from training.retrieval.directions import RetrievalEncoder
@@ -20,9 +23,35 @@ from training.retrieval.features import FeatureBank
 
 def measure_classes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
     """Classification by the items' labels; of shapes where there are any, else of photos."""
-    labels = [category_of(entry, args.label) for entry in test.entries]
-    measured = {"zero-shot": classify(subject.encoder, subject.geometry, _classified_bank(test), labels)}
+    measured = {"zero-shot": measure_zero_shot(subject, test, args)}
     return measured | (_measure_probes(subject, test, args) if args.probe else {})
+
+
+def measure_zero_shot(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
+    labels = [category_of(entry, args.label) for entry in test.entries]
+    prompts = PROMPTS if args.prompts is None else read_prompts(args.prompts)
+    return classify(subject.encoder, subject.geometry, _classified_bank(test), labels, prompts)
+
+
+def read_prompts(path: Path) -> tuple[str, ...]:
+    """The prompts of a class, a line each."""
+    prompts = tuple(textfile.lines(path))
+    if lacking := next((prompt for prompt in prompts if PLACE not in prompt), None):
+        raise MultifoldError(f"{path}: the prompt {lacking!r} has no {PLACE} in the class's place")
+    if not prompts:
+        raise MultifoldError(f"{path} has no prompts: it needs one a line, such as 'a photo of a {PLACE}'")
+    return prompts
+
+
+def mean_classes(measured: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> dict[str, dict[str, float]]:
+    """Of several manifests, the mean of each kind of classification."""
+    means: dict[str, dict[str, float]] = {}
+    for kind in next(iter(measured.values())):
+        accuracies = [one[kind]["accuracy"][0] for one in measured.values()]
+        per_class = [one[kind]["per_class"] for one in measured.values()]
+        both = {"accuracy": accuracies, "per_class": per_class}
+        means[kind] = {name: round(float(np.mean(values)), 4) for name, values in both.items()}
+    return means
 
 
 def classify(
@@ -65,7 +94,7 @@ def _classified_bank(test: TestSet) -> FeatureBank:
 
 
 def _measure_probes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
-    """Each item by the mean of its index vectors; for checkpoints also by its features before projection."""
+    """Each item by its index vector; for checkpoints also by the mean of what the head reads of it."""
     with needs_extra("train"):
         from training.evaluate.linear_probe import fit_probe
 
@@ -82,11 +111,20 @@ def _measure_probes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Nam
         return fit_probe(*zip(features, right, strict=True))
 
     figures = {"linear probe, after": probed([subject.encoder.vectors(mean.features) for mean in means])}
-    views = [one.views for one in sets if one.views is not None]
-    if (read := subject.before_projection) is not None and len(views) == len(sets):
-        before = [np.stack([read(item).mean(axis=0) for item in some]) for some in views]
+    if (read := subject.before_projection) is not None:
+        before = [np.stack([read(item).mean(axis=0) for item in _pictures(subject, one)]) for one in sets]
         figures["linear probe, before"] = probed(before)
     return figures
+
+
+def _pictures(subject: EvaluatedEncoder, test: TestSet) -> Iterator[PixelBatch]:
+    """Of each item that is classified, its views, or its photos where no item has views."""
+    if test.views is not None:
+        yield from test.views
+        return
+    for entry in test.entries:
+        if entry.images:
+            yield np.stack([open_picture(path, subject.image) for path in entry.images])
 
 
 def _split(subject: EvaluatedEncoder, args: argparse.Namespace, split: str) -> TestSet:

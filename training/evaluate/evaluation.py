@@ -12,7 +12,16 @@ from multifold.bundle.bundle import file_hash
 from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
-from training.evaluate import calibrate, classification, examples, protocols, report, service
+from training.evaluate import (
+    calibrate,
+    classification,
+    examples,
+    protocols,
+    random_features,
+    report,
+    service,
+    similarities,
+)
 from training.evaluate.opening import open_evaluated
 from training.evaluate.protocols import Protocol
 from training.evaluate.report import ReportSection, report_sections
@@ -20,11 +29,60 @@ from training.evaluate.subject import encode_test_set
 from training.retrieval import directions
 from training.retrieval.directions import Pooling, RetrievalDirection
 
+LEAST_DRAWS = 2  # that have a deviation
+
 Measurement: TypeAlias = tuple[dict[str, Any], list[ReportSection]]  # numbers, and figures of the report
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print the tables, write the report."""
+    """Measure each manifest, print the tables, write the reports; of several, their mean."""
+    _check(args)
+    measured = {}
+    for path in args.manifests:
+        out = args.out if args.out is None or len(args.manifests) == 1 else args.out / path.stem
+        one = argparse.Namespace(**{**vars(args), "manifest": path, "out": out})
+        measured[path.stem] = _measure(one)["classes"]
+    if len(args.manifests) > 1:
+        means = {"manifests": measured, "mean": classification.mean_classes(measured)}
+        table = report.report_markdown("Classification", [report.mean_section(measured, means["mean"])])
+        print(table)
+        if args.out is not None:
+            (args.out / "classes.md").write_text(table, encoding="utf-8")
+            text = json.dumps(means, indent=2, ensure_ascii=False)
+            (args.out / "classes.json").write_text(text + "\n", encoding="utf-8")
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Refuse what does not go together."""
+    by_service = _is_service(args)
+    if by_service and args.calibrate:
+        raise MultifoldError("--calibrate writes into a bundle; name its folder, not a service")
+    if args.probe and (by_service or args.label is None or args.split in (None, "train", "val")):
+        raise MultifoldError("--probe learns from train and val: name another --split, a --label, no service")
+    if args.prompts is not None and (by_service or args.label is None):
+        raise MultifoldError("--prompts are of classes: name a --label, no service")
+    if args.frequencies is not None and args.draws is None:
+        raise MultifoldError("--frequencies is the number of random features of each of the --draws")
+    if args.draws is not None and args.draws < LEAST_DRAWS:
+        raise MultifoldError(f"a deviation needs {LEAST_DRAWS} --draws, not {args.draws}")
+    if args.frequencies is not None and args.frequencies < 1:
+        raise MultifoldError(f"--frequencies is a positive number, not {args.frequencies}")
+    if len(args.manifests) > 1:
+        if by_service or args.label is None or args.calibrate:
+            raise MultifoldError(
+                "several manifests are classified: name a --label, no service, no --calibrate"
+            )
+        if len({path.stem for path in args.manifests}) < len(args.manifests):
+            raise MultifoldError("several manifests need file names that differ: reports are named by them")
+
+
+def _is_service(args: argparse.Namespace) -> bool:
+    return bool(args.encoder.startswith(("http://", "https://")))
+
+
+def _measure(args: argparse.Namespace) -> dict[str, Any]:
+    """Measure one manifest, print its tables, write its report."""
     entries = list(manifest.read(args.manifest, args.split))
     if args.ids is not None:
         ids = set(args.ids.read_text(encoding="utf-8").split())
@@ -45,20 +103,15 @@ def run(args: argparse.Namespace) -> int:
         },
         "command": repeat_command(args),
     }
-    by_service = args.encoder.startswith(("http://", "https://"))
-    if by_service and args.calibrate:
-        raise MultifoldError("--calibrate writes into a bundle; name its folder, not a service")
-    if args.probe and (by_service or args.label is None or args.split in (None, "train", "val")):
-        raise MultifoldError("--probe learns from train and val: name another --split, a --label, no service")
-    measure = _measure_service if by_service else _measure_encoder
+    measure = _measure_service if _is_service(args) else _measure_encoder
     measured, pictures = measure(args, protocol, entries)
     _write(args.out, numbers | measured, pictures)
-    return 0
+    return measured
 
 
 def repeat_command(args: argparse.Namespace) -> str:
     """The command line that repeats this measurement."""
-    left_out = {"encoder", "manifest", "out", "cache", "key"}
+    left_out = {"encoder", "manifest", "manifests", "out", "cache", "key"}
     options = [
         word
         for name, value in vars(args).items()
@@ -82,7 +135,7 @@ def _measure_service(
         numbers = protocols.measure_retrieval(protocol, entries, search, args.label)
     bundle = info["bundle"]
     about = {"service": info["version"], "bundle": bundle["name"], "bundle_id": bundle["bundle_id"]}
-    return {"encoder": about, "retrieval": numbers}, []
+    return {"encoder": about, "retrieval": numbers, "classes": {}}, []
 
 
 def _measure_encoder(
@@ -92,13 +145,7 @@ def _measure_encoder(
     encoder = subject.encoder
     equal_texts = protocol.equal_texts
     test = encode_test_set(subject, entries, args.cache)
-    possible = set(directions.available_directions(test.observed))
-
-    def search(name: str, pool: Pooling) -> RetrievalDirection | None:
-        if (name, pool) not in possible:
-            return None
-        return directions.direction(encoder, test.observed, name, pool, equal_texts=equal_texts)
-
+    search = directions.search_among(encoder, test.observed, equal_texts)
     numbers = protocols.measure_retrieval(protocol, entries, search, args.label)
     curves, trust = calibrate.calibrate(encoder, test.observed)
     if args.calibrate:
@@ -113,7 +160,10 @@ def _measure_encoder(
         "classes": {} if args.label is None else classification.measure_classes(subject, test, args),
         "encoder": {**subject.about, "geometry": subject.geometry, "code": version("multifold")},
         "retrieval": numbers,
+        "similarities": similarities.measure_similarities(search),
     }
+    if args.draws is not None:
+        measured["random features"] = random_features.measure_draws(subject, protocol, entries, args)
     return measured, pictures
 
 

@@ -8,6 +8,7 @@ from html import escape
 from math import log
 
 import numpy as np
+from jaxtyping import Float
 from PIL import Image
 
 from multifold.analysis.explanation import HeatMap, WordShares
@@ -72,13 +73,29 @@ def _y(share: float) -> float:
 
 
 @dataclass(frozen=True)
-class DistanceHistogram:
-    """Shares of one side's things in equal bins of their distance to the root."""
+class ShareHistogram:
+    """Shares of some numbers in equal bins, with their mean and deviation."""
 
-    edges: tuple[float, ...]
-    shares: tuple[float, ...]
+    edges: Sequence[float]
+    shares: Sequence[float]
     mean: float
     deviation: float
+
+
+BINS = 40
+
+
+def share_histograms(
+    named: Mapping[str, Float[np.ndarray, " n"]], low: float, bins: int = BINS
+) -> dict[str, ShareHistogram]:
+    """Histograms from `low` to the largest number, in bins that all share."""
+    most = max(float(values.max()) for values in named.values())
+    charts = {}
+    for name, values in named.items():
+        counts, edges = np.histogram(values, bins, (low, most))
+        shares = (counts / counts.sum()).tolist()
+        charts[name] = ShareHistogram(edges.tolist(), shares, float(values.mean()), float(values.std()))
+    return charts
 
 
 HEAT_MAP_SIZE = 448  # pixels along a side of a picture with a heat map
@@ -94,14 +111,15 @@ def traversal_strip(path: CaptionPath, picture: Image.Image | None, title: str) 
     return f'<div class="strip">{face}<div><b>{heading}</b><ol>{lines}</ol></div></div>'
 
 
-def distances_chart(sides: Mapping[str, DistanceHistogram]) -> str:
-    """Shares of things over their distance to the root, a line a side."""
-    far = next(iter(sides.values())).edges[-1]
+def histogram_chart(named: Mapping[str, ShareHistogram]) -> str:
+    """Shares over the numbers, a line for each histogram."""
+    edges = next(iter(named.values())).edges
+    width = edges[-1] - edges[0]
     lines = []
-    for side, one in sides.items():
+    for name, one in named.items():
         points = [((i + 0.5) / len(one.shares), share) for i, share in enumerate(one.shares)]
-        lines.append((points, f"{side}: {one.mean:.3f} ± {one.deviation:.3f}"))
-    return line_chart(lines, [(place / 4, f"{far * place / 4:.2f}") for place in range(5)])
+        lines.append((points, f"{name}: {one.mean:.3f} ± {one.deviation:.3f}"))
+    return line_chart(lines, [(place / 4, f"{edges[0] + width * place / 4:.2f}") for place in range(5)])
 
 
 def data_uri(picture: Image.Image) -> str:

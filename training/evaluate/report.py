@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from training.evaluate.figures import recall_chart, reliability_chart
+from training.evaluate.figures import ShareHistogram, histogram_chart, recall_chart, reliability_chart
 
 PAGE_TEMPLATE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -97,9 +97,10 @@ CONFIDENCE_NOTE = (
     "accepts: the share of queries that still find something at that confidence when every right item is "
     "taken away. All of it by curves that were fitted on the queries of other items."
 )
+SIMILARITIES_NOTE = "Scores of a search, without the learned scale: mean ± deviation over all pairs."
 CLASSES_NOTE = (
     "Zero-shot: the class whose prompts are nearest, averaged as the geometry's paper does. Linear probe: "
-    "what a linear classifier reads from frozen features, after the projection and before it."
+    "what a linear classifier reads from frozen features, after the projection and (checkpoints) before it."
 )
 SHOWN_THRESHOLDS = (0.1, 0.3, 0.5)
 LEAST_HITS = 20  # hits for a point of the diagram
@@ -112,6 +113,10 @@ def report_sections(measured: Measured, pictures: Sequence[ReportSection] = ()) 
         sections.append(_categories(measured))
     if measured.get("classes"):
         sections.append(_classes(measured))
+    if measured.get("similarities"):
+        sections.append(_similarities(measured))
+    if "random features" in measured:
+        sections.append(_draws(measured["random features"]))
     if measured.get("calibration"):
         sections.append(_calibration(measured))
     origin = [[key, value] for part in ("encoder", "data") for key, value in measured[part].items()]
@@ -194,3 +199,38 @@ def _classes(measured: Measured) -> ReportSection:
         for name, one in measured["classes"].items()
     ]
     return ReportSection("Classification", [CLASSES_NOTE, ReportTable(head, rows)])
+
+
+def mean_section(
+    measured: Mapping[str, Mapping[str, Mapping[str, Any]]], means: Mapping[str, Mapping[str, float]]
+) -> ReportSection:
+    """Several manifests beside each other, and their mean."""
+    head = ["manifest", *(f"{kind}, {name}" for kind in means for name in ("accuracy", "mean over classes"))]
+    shown = [
+        [manifest, *(_shown(one[kind][key]) for kind in means for key in ("accuracy", "per_class"))]
+        for manifest, one in measured.items()
+    ]
+    mean = ["mean", *(_shown(means[kind][key]) for kind in means for key in ("accuracy", "per_class"))]
+    return ReportSection("Manifests", [ReportTable(head, [*shown, mean])])
+
+
+def _similarities(measured: Measured) -> ReportSection:
+    rows, parts = [], []
+    for name, pairs in measured["similarities"].items():
+        found = {side: ShareHistogram(**one) for side, one in pairs.items()}
+        spread = [f"{one.mean:.3f} ± {one.deviation:.3f}" for one in found.values()]
+        rows.append([_title(name), *spread])
+        parts.append(
+            ReportFigure(histogram_chart(found), f"Share of pairs over their score, {_title(name)}.")
+        )
+    table = ReportTable(("direction", "score of right pairs", "of wrong pairs"), rows)
+    return ReportSection("Similarities", [SIMILARITIES_NOTE, table, *parts])
+
+
+def _draws(measured: Measured) -> ReportSection:
+    rows = []
+    for name, measures in measured["measures"].items():
+        for measure, (mean, deviation) in measures.items():
+            rows.append([_title(name), measure, f"{mean:.3f} ± {deviation:.3f}"])
+    about = f"{measured['draws']} draws of {measured['frequencies']} random features: mean ± deviation."
+    return ReportSection("Random features", [about, ReportTable(("direction", "measure", ""), rows)])

@@ -53,6 +53,7 @@ class EvaluatedEncoder:
     # of a checkpoint only: it explains by gradients, and tells what its head reads
     explainer: Callable[[ExplanationMethod | None], PairExplainer] | None = None
     before_projection: Callable[[PixelBatch], Features] | None = None
+    redraw: Callable[[int | None, int], int] | None = None  # its random features: how many, seed -> how many
 
 
 def evaluated_bundle(folder: Path) -> EvaluatedEncoder:

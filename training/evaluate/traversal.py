@@ -23,12 +23,11 @@ from multifold.types import STEPS_TO_ROOT, Feature, Features, pool_mean
 from training.data import caption_pools
 from training.data.views import load_views
 from training.evaluate import figures
-from training.evaluate.figures import DistanceHistogram
+from training.evaluate.figures import ShareHistogram
 from training.evaluate.report import ReportFigure, ReportSection, report_html
 
 Widths: TypeAlias = Sequence[float | None]  # of the cones; none: without cones
 Outcome: TypeAlias = tuple[dict[str, Any], list[ReportSection]]  # numbers, and the report
-BINS = 40
 STRIPS = 12  # paths of a manifest that are drawn
 PROMPTS = ("a {}", "this is a {}", "there is a {}", "a picture of a {}")
 
@@ -42,19 +41,11 @@ def mean_captions_met(
 
 
 def histograms(
-    encoder: Encoder, sides: Mapping[str, Features], bins: int = BINS
-) -> dict[str, DistanceHistogram]:
+    encoder: Encoder, sides: Mapping[str, Features], bins: int = figures.BINS
+) -> dict[str, ShareHistogram]:
     """The distances of each side to the root, in bins that all sides share."""
     apart = {side: distances_to_root(encoder, features) for side, features in sides.items()}
-    most = max(float(values.max()) for values in apart.values())
-    charts = {}
-    for side, values in apart.items():
-        counts, edges = np.histogram(values, bins, (0, most))
-        shares = tuple((counts / counts.sum()).tolist())
-        charts[side] = DistanceHistogram(
-            tuple(edges.tolist()), shares, float(values.mean()), float(values.std())
-        )
-    return charts
+    return figures.share_histograms(apart, low=0.0, bins=bins)
 
 
 def classify(encoder: Encoder, features: Features, names: Sequence[str]) -> list[str]:
@@ -144,7 +135,7 @@ def _traverse_manifest(
         path = traverse(encoder, feature, pool, args.steps, widths)[-1]
         picture = Image.fromarray(np.array(item[0]))
         strips.append(ReportFigure(figures.traversal_strip(path, picture, entry.id)))
-    chart = ReportFigure(figures.distances_chart(distances))
+    chart = ReportFigure(figures.histogram_chart(distances))
     return numbers, [ReportSection("Distance to the root", [chart]), ReportSection("Paths", strips)]
 
 

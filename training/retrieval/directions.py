@@ -1,6 +1,6 @@
 """Retrieval numbers of an encoder, direction by direction, by the vectors that an index would hold."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -196,6 +196,20 @@ def available_directions(observed: HeldOutFeatures) -> list[Key]:
     if not len(observed.image):  # views stand in for photos: pooled ones are the shape, another direction
         keys = [key for key in keys if key[0] != "text_to_image" or key[1] == "each"]
     return [key for key in keys if all(map(len, parties(observed, key[0])))]
+
+
+def search_among(
+    encoder: RetrievalEncoder, observed: HeldOutFeatures, equal_texts: bool
+) -> Callable[[str, Pooling], RetrievalDirection | None]:
+    """Answers with a direction by its name and pool; with nothing if this set lacks a side of it."""
+    possible = set(available_directions(observed))
+
+    def search(name: str, pool: Pooling) -> RetrievalDirection | None:
+        if (name, pool) not in possible:
+            return None
+        return direction(encoder, observed, name, pool, equal_texts=equal_texts)
+
+    return search
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """`multifold eval`: a bundle and the service that runs it give the same numbers, and a report of them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from multifold.cli import main
 from multifold.manifest import ManifestEntry, read, write
 from tests import tiny
 from tests.app.house import box, house, png
+from tests.training import small
 from tests.training.export.test_graphs import dressed
 from training.geometries import build
 
@@ -53,6 +55,27 @@ def manifest(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = folder / "boxes.jsonl"
     write(path, entries)
     return path
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The checkpoint of a point cloud with a kernel."""
+    sides = {side: {"tokens": "all"} for side in ("image", "text")}
+    geometry = {"name": "cloud_gaussian", "params": {"frequencies": 32}}
+    wanted = small.recipe({"geometry": geometry, **sides}, steps=2, warmup=0)
+    return small.train(wanted, tmp_path_factory.mktemp("cloud"))
+
+
+def photos_by_colour(folder: Path, colours: tuple[str, ...] = ("red", "blue")) -> list[ManifestEntry]:
+    """One photo of each colour in each split."""
+    entries = []
+    for split in ("train", "val", "test"):
+        for colour in colours:
+            photo = folder / f"{split}-{colour}.png"
+            photo.write_bytes(png(colour))
+            texts, meta = (f"a {colour} box",), {"colour": colour}
+            entries.append(ManifestEntry(photo.stem, (photo,), None, texts, split, meta))
+    return entries
 
 
 def measured(encoder: str | Path, manifest: Path, out: Path, *more: str) -> dict[str, Any]:
@@ -132,6 +155,14 @@ def test_what_cannot_be_measured_is_said(
         ([str(bundle), str(manifest), "--protocol", "mine"], "no protocol 'mine'"),
         ([str(bundle), str(manifest), "--split", "none"], "no such item"),
         ([str(bundle), str(manifest), "--probe", "--label", "dark"], "another --split"),
+        ([str(bundle), str(manifest), "--prompts", str(manifest)], "--prompts are of classes"),
+        ([str(bundle), str(manifest), "--prompts", str(manifest), "--label", "dark"], "has no {}"),
+        ([str(bundle), str(manifest), str(manifest)], "several manifests are classified"),
+        ([str(bundle), str(manifest), str(manifest), "--label", "dark"], "file names that differ"),
+        ([str(bundle), str(manifest), "--draws", "2"], "--draws is for checkpoints of cloud_gaussian"),
+        ([str(bundle), str(manifest), "--draws", "1"], "a deviation needs 2 --draws"),
+        ([str(bundle), str(manifest), "--frequencies", "8"], "of each of the --draws"),
+        ([str(bundle), str(manifest), "--draws", "2", "--frequencies", "0"], "a positive number"),
     ):
         assert main(["eval", *words]) == 2
         assert reason in capsys.readouterr().err
@@ -141,22 +172,83 @@ def test_a_probe_learns_from_the_other_splits(
     bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Photos alone, one colour each: what is learned of a colour holds for the same colour."""
-    entries = []
-    for split in ("train", "val", "test"):
-        for colour in ("red", "blue"):
-            photo = tmp_path / f"{split}-{colour}.png"
-            photo.write_bytes(png(colour))
-            entries.append(
-                ManifestEntry(photo.stem, (photo,), None, (f"a {colour} box",), split, {"colour": colour})
-            )
+    entries = photos_by_colour(tmp_path)
     write(tmp_path / "all.jsonl", entries)
     words = ("--split", "test", "--label", "colour", "--probe")
     told = measured(bundle, tmp_path / "all.jsonl", tmp_path / "out", *words)["classes"]
     assert told["linear probe, after"]["accuracy"] == [1.0, 1.0, 1.0]
     assert told["linear probe, after"]["train"] == 4
+    assert "linear probe, before" not in told  # a bundle does not say what its head reads
     write(tmp_path / "all.jsonl", [entry for entry in entries if entry.split != "val"])
     assert main(["eval", str(bundle), str(tmp_path / "all.jsonl"), *words]) == 2
     assert "split 'val'" in capsys.readouterr().err
+
+
+def test_what_the_head_reads_of_photos_is_probed_too(cloud: Path, tmp_path: Path) -> None:
+    write(tmp_path / "all.jsonl", photos_by_colour(tmp_path))
+    words = ("--split", "test", "--label", "colour", "--probe")
+    told = measured(cloud, tmp_path / "all.jsonl", tmp_path / "out", *words)["classes"]
+    assert told["linear probe, before"]["accuracy"] == [1.0, 1.0, 1.0]
+    assert told["linear probe, before"]["train"] == 4
+
+
+def test_prompts_of_a_file(bundle: Path, tmp_path: Path) -> None:
+    """They name the other colour: every photo is called by it."""
+    photos = photos_by_colour(tmp_path, ("blue", "red"))
+    swapped = {"blue": "red", "red": "blue"}
+    entries = [
+        replace(one, meta={"seen": one.meta["colour"], "colour": swapped[one.meta["colour"]]})
+        for one in photos
+    ]
+    write(tmp_path / "all.jsonl", entries)
+    (tmp_path / "prompts.txt").write_text("a {} box\n\n{}\n", encoding="utf-8")
+    prompts = ("--split", "test", "--prompts", str(tmp_path / "prompts.txt"))
+    for label, accuracy in (("seen", 1.0), ("colour", 0.0)):
+        told = measured(bundle, tmp_path / "all.jsonl", tmp_path / "out", "--label", label, *prompts)
+        assert told["classes"]["zero-shot"]["accuracy"][0] == accuracy
+        assert told["classes"]["zero-shot"]["prompts"] == 2
+
+
+def test_several_manifests_and_their_mean(
+    bundle: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = []
+    for name, colours in (("right", ("red", "blue")), ("wrong", ("blue", "red"))):
+        (tmp_path / name).mkdir()
+        entries = photos_by_colour(tmp_path / name)
+        called = dict(zip(("red", "blue"), colours, strict=True))
+        paths.append(tmp_path / f"{name}.jsonl")
+        write(paths[-1], [replace(one, meta={"colour": called[one.meta["colour"]]}) for one in entries])
+    words = ["--split", "test", "--label", "colour", "--out", str(tmp_path / "out")]
+    assert main(["eval", str(bundle), *map(str, paths), *words]) == 0
+    assert "| mean | 0.500 | 0.500 |" in capsys.readouterr().out
+    told = json.loads((tmp_path / "out" / "classes.json").read_text(encoding="utf-8"))
+    assert told["mean"] == {"zero-shot": {"accuracy": 0.5, "per_class": 0.5}}
+    own = json.loads((tmp_path / "out" / "right" / "report.json").read_text(encoding="utf-8"))
+    assert own["classes"] == told["manifests"]["right"]
+    assert own["command"] == f"multifold eval {bundle} {paths[0]} --split test --label colour"
+
+
+def test_draws_of_random_features(cloud: Path, manifest: Path, tmp_path: Path) -> None:
+    words = ("--label", "dark", "--draws", "3", "--frequencies", "5")
+    told = measured(cloud, manifest, tmp_path, *words)["random features"]
+    assert (told["draws"], told["frequencies"]) == (3, 5)
+    recalls = told["measures"]["text_to_shape, mean"]
+    assert set(recalls) == {"R@1", "R@5", "R@10"}
+    assert recalls["R@5"] == [1.0, 0.0]  # of five items, whatever is drawn
+    assert set(told["measures"]["zero-shot"]) == {"accuracy"}
+    assert "3 draws of 5 random features" in (tmp_path / "report.md").read_text(encoding="utf-8")
+    trained = measured(cloud, manifest, tmp_path, "--draws", "2")["random features"]
+    assert trained["frequencies"] == 32
+
+
+def test_right_pairs_beside_wrong_ones(bundle: Path, manifest: Path, tmp_path: Path) -> None:
+    told = measured(bundle, manifest, tmp_path)["similarities"]["text_to_shape, mean"]
+    assert told["right"]["edges"] == told["wrong"]["edges"]
+    assert [sum(told[side]["shares"]) for side in ("right", "wrong")] == pytest.approx([1, 1])
+    assert told["right"]["mean"] > told["wrong"]["mean"]
+    shown = f"| {told['right']['mean']:.3f} ± {told['right']['deviation']:.3f} |"
+    assert shown in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 def test_a_calibration_changes_nothing_else_of_a_bundle(

@@ -58,9 +58,10 @@ def _write_operation(method: str, path: str, operation: Mapping[str, Any]) -> st
 
 
 def _contents(described: Mapping[str, Any]) -> Iterator[str]:
-    """The types of a body or an answer."""
+    """The types of a body or an answer, or of each event."""
     for media_type, content in described.get("content", {}).items():
-        yield f"{_type(content['schema'])} as `{media_type}`"
+        kind = content.get("schema") or content["itemSchema"]["properties"]["data"]["contentSchema"]
+        yield f"{_type(kind)} as `{media_type}`"
 
 
 def _write_schema(name: str, schema: Mapping[str, Any]) -> str:

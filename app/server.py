@@ -47,6 +47,7 @@ def run_until_stopped(collections: Collections, bound: socket.socket) -> int:
     app = create_app(collections.settings, collections)
     options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
     server = uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=GRACE_SECONDS, **options))
+    collections.is_stopping = lambda: server.should_exit
     settings = collections.settings
     collection = collections.service(DEFAULT).collection
     captions = [text for item in collection.scroll(limit=1) for text in item.texts]

@@ -3,7 +3,7 @@
 import shutil
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -61,6 +61,7 @@ class Collections:
         self.errors: dict[str, str] = {}  # why a collection could not be opened, by its name
         self.jobs = JobList(registry.store)
         self.job_runner = JobRunner(self.jobs, exclusive=not registry.shared)
+        self.is_stopping: Callable[[], bool] = lambda: False  # whether the server was told to end
         self.drift = DriftMonitor(self.services, settings.probe_interval)
         self.follower = None
         if settings.folder is not None:

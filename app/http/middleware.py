@@ -28,6 +28,7 @@ SECURITY_HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
 }
 CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
+EVENTS = "text/event-stream"
 MOST_HEADERS = 32_000  # bytes of names and values
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
 WATCH_AFTER = 0.05  # seconds that a request takes before it is worth a task that sees its client leave
@@ -110,7 +111,10 @@ class ErrorBoundary(HttpMiddleware):
 
 
 class RequestTimeout(HttpMiddleware):
-    """Cancels a request that takes too long, or whose client has left. A change that has begun goes on."""
+    """Cancels a request that takes too long, or whose client has left. A change that has begun goes on.
+
+    Events may be sent without end.
+    """
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
         super().__init__(app)
@@ -142,6 +146,10 @@ class RequestTimeout(HttpMiddleware):
         async def note_start(message: Message) -> None:
             nonlocal started
             started = True
+            if message["type"] == "http.response.start" and Headers(raw=message["headers"]).get(
+                "content-type", ""
+            ).startswith(EVENTS):
+                limit.reschedule(None)
             await send(message)
 
         try:

@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Response
+from fastapi.sse import EventSourceResponse
 from pydantic import BaseModel, Field
 
 from app.errors import CODES, STATUSES
 from app.http.access import required_scope
 
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
+ERROR_CONTENT = {"application/json": {"schema": {"$ref": SCHEMA_REFERENCE.format(model="ErrorAnswer")}}}
 BINARY_FILE = {"type": "string", "format": "binary"}
 TAGS = {
     "search": "Find items by texts, images, meshes, items and vectors.",
@@ -77,6 +79,14 @@ def file_route(media_type: str, what: str) -> dict[str, Any]:
     return {"response_class": Response, "responses": {200: answer, **error_responses(404, 422)}}
 
 
+def event_route(what: str) -> dict[str, Any]:
+    """Options of a route that answers with server-sent events. Its errors are JSON like all others."""
+    refusals = {
+        status: {"description": STATUSES[status][1], "content": ERROR_CONTENT} for status in (404, 422)
+    }
+    return {"response_class": EventSourceResponse, "responses": {200: {"description": what}, **refusals}}
+
+
 FILE = file_route("application/octet-stream", "the file")
 
 
@@ -107,7 +117,9 @@ def _describe_key(operation: dict[str, Any], scope: str | None) -> None:
     operation["security"] = [] if scope is None else WITH_OR_WITHOUT_KEY
     if scope is not None:
         operation["x-scope"] = scope  # of the key
-        answer = {"application/json": {"schema": {"$ref": SCHEMA_REFERENCE.format(model="ErrorAnswer")}}}
         for status in (401, 403):
-            operation["responses"][str(status)] = {"description": STATUSES[status][1], "content": answer}
+            operation["responses"][str(status)] = {
+                "description": STATUSES[status][1],
+                "content": ERROR_CONTENT,
+            }
         operation["responses"] = dict(sorted(operation["responses"].items()))

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,6 +19,7 @@ from multifold.types import JobState
 
 log = logging.getLogger("multifold.app")
 POLL_SECONDS, REPORT_SECONDS = 2.0, 1.0  # seconds between two polls for work, and between two reports
+FOLLOW_SECONDS = 0.5  # between two looks at a job that is followed; any process may run it
 KEY_FIELD = "key_name"  # of a job's spec: whose job it is
 JobHandler: TypeAlias = Callable[[JobRecord, JobProgress], Awaitable[None]]
 
@@ -42,6 +43,16 @@ class JobRunner:
         job = await run_in_threadpool(self._jobs.add, kind, collection, spec, total)
         self._added.set()
         return job
+
+    async def follow(self, job: JobRecord, is_stopping: Callable[[], bool]) -> AsyncIterator[JobRecord]:
+        """A job as it stands, then each time that it has changed, until it has ended or the service stops."""
+        yield job
+        while job.ended is None and not is_stopping():
+            await asyncio.sleep(FOLLOW_SECONDS)
+            with suppress(StoreError):  # which the store has logged
+                former, job = job, await run_in_threadpool(self._jobs.get, job.id)
+                if job != former:
+                    yield job
 
     async def close(self) -> None:
         """Stop; a running job goes on when the service is back."""

@@ -10,7 +10,7 @@ async with AsyncClient("http://127.0.0.1:8000") as client:
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -18,6 +18,7 @@ from typing import IO
 from multifold.client.administration import AdminMethods
 from multifold.client.calls import Call, path_segment
 from multifold.client.collection import CollectionMethods
+from multifold.client.events import EventReader
 from multifold.client.labels import LabelMethods
 from multifold.client.transport import AsyncServiceConnection, ServiceConnection, ServiceError
 from multifold.durable import replace_file
@@ -38,6 +39,12 @@ class Client(CollectionMethods, LabelMethods, AdminMethods, ServiceConnection):
         except ServiceError:
             return False
 
+    def follow(self, id: str) -> Iterator[JobStatus]:
+        """The job as it stands, then each time that it has changed, until it has ended."""
+        events = EventReader(JobStatus)
+        for piece in self._stream(f"/v1/jobs/{path_segment(id)}/events"):
+            yield from events.read(piece)
+
     def wait(self, id: str, every: float = 0.5, limit: float = LONGEST_WAIT) -> JobStatus:
         """The job once it has ended: done, failed or cancelled; `limit`: seconds after which to give up."""
         end = time.monotonic() + limit
@@ -56,8 +63,8 @@ class Client(CollectionMethods, LabelMethods, AdminMethods, ServiceConnection):
 
 
 class AsyncClient(CollectionMethods, LabelMethods, AdminMethods, AsyncServiceConnection):
-    """The same for programs with an event loop: every method is awaited, `items` and `judgements` are
-    iterated over by `async for`."""
+    """The same for programs with an event loop: every method is awaited; `items`, `judgements` and
+    `follow` are iterated over by `async for`."""
 
     async def ready(self) -> bool:
         """Whether the service answers queries now."""
@@ -65,6 +72,13 @@ class AsyncClient(CollectionMethods, LabelMethods, AdminMethods, AsyncServiceCon
             return await self._perform(READY)
         except ServiceError:
             return False
+
+    async def follow(self, id: str) -> AsyncIterator[JobStatus]:
+        """The job as it stands, then each time that it has changed, until it has ended."""
+        events = EventReader(JobStatus)
+        async for piece in self._stream(f"/v1/jobs/{path_segment(id)}/events"):
+            for job in events.read(piece):
+                yield job
 
     async def wait(self, id: str, every: float = 0.5, limit: float = LONGEST_WAIT) -> JobStatus:
         """The job once it has ended: done, failed or cancelled; `limit`: seconds after which to give up."""

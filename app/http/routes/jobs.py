@@ -1,16 +1,26 @@
-"""/v1/jobs: list, show and cancel jobs."""
+"""/v1/jobs: list, show, follow and cancel jobs."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from typing import Annotated
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Depends
 from starlette.concurrency import run_in_threadpool
 
 from app.http.dependencies import CollectionsDep
-from app.http.openapi import error_responses
+from app.http.openapi import error_responses, event_route
 from index.jobs import JobRecord
 from multifold.wire.administration import JobAnswer, JobsAnswer, JobStatus
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+
+
+async def named_job(collections: CollectionsDep, job_id: str) -> JobRecord:
+    """The job that a request names in its path."""
+    return await run_in_threadpool(collections.jobs.get, job_id)
+
+
+JobDep = Annotated[JobRecord, Depends(named_job)]
 
 
 @router.get("")
@@ -20,9 +30,16 @@ async def list_jobs(collections: CollectionsDep) -> JobsAnswer:
 
 
 @router.get("/{job_id}", responses=error_responses(404, 422))
-async def get_job(collections: CollectionsDep, job_id: str) -> JobAnswer:
+async def get_job(job: JobDep) -> JobAnswer:
     """One job."""
-    return JobAnswer(serialize_job(await run_in_threadpool(collections.jobs.get, job_id)))
+    return JobAnswer(serialize_job(job))
+
+
+@router.get("/{job_id}/events", **event_route("events, each with the job as JSON"))
+async def follow_job(collections: CollectionsDep, job: JobDep) -> AsyncIterator[JobStatus]:
+    """One job as server-sent events: as it stands, then each time that it has changed, until it has ended."""
+    async for now in collections.job_runner.follow(job, collections.is_stopping):
+        yield serialize_job(now)
 
 
 @router.post("/{job_id}/cancel", responses=error_responses(404, 422))

@@ -1,6 +1,7 @@
 """`multifold serve` as its users meet it: a process that starts, answers, stops, dies and comes back."""
 
 import gc
+import json
 import signal
 from pathlib import Path
 
@@ -16,6 +17,12 @@ from tests.app.process import serve
 
 def put(client: httpx.Client, name: str, words: str) -> None:
     assert client.put(f"/v1/items/{name}", files={"texts": (None, words)}).status_code == 200
+
+
+def later(client: httpx.Client, name: str) -> str:
+    """A job that writes 256 items."""
+    items = [{"id": f"{name}-{number}", "texts": [f"{name} {number}"]} for number in range(256)]
+    return str(client.post("/v1/items/bulk", json={"items": items}).json()["job"]["id"])
 
 
 def found(client: httpx.Client, words: str) -> list[str]:
@@ -39,12 +46,16 @@ def test_it_tells_what_it_does_stops_when_told_and_keeps_its_data(
         assert client.post("/v1/search", json={"text": "x" * 1_000_001}).status_code == 413
         put(client, "one", "a red box")
         put(client, "two", "a blue box")
-        running.process.send_signal(stop)
+        job = [later(client, f"job-{number}") for number in range(20)][-1]
+        with client.stream("GET", f"/v1/jobs/{job}/events") as events:
+            running.process.send_signal(stop)
+            (*_, last) = [line for line in events.iter_lines() if line]  # all: the stream is ended, not cut
+        assert json.loads(last.removeprefix("data: "))["ended"] is None
         assert running.wait() == 0
         assert running.output.endswith("stopped\n")
         assert "Traceback" not in running.output
     with house(tmp_path, bundle) as shop:
-        assert found(shop.client, "blue") == ["two", "one"]
+        assert found(shop.client, "blue")[0] == "two"
 
 
 @pytest.mark.parametrize(

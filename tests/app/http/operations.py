@@ -56,6 +56,7 @@ SCOPES = {
     ("/v1/items/{item_id}/files/{index}", "get"): "read",
     ("/v1/jobs", "get"): "read",
     ("/v1/jobs/{job_id}", "get"): "read",
+    ("/v1/jobs/{job_id}/events", "get"): "read",
     ("/v1/jobs/{job_id}/cancel", "post"): "write",
     ("/v1/aliases", "get"): "read",
     ("/v1/aliases/{alias}", "put"): "admin",

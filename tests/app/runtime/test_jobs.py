@@ -1,6 +1,9 @@
 """Long work through the API: it goes on after its answer, and after a kill."""
 
+import asyncio
+import json
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +13,7 @@ from app.ingest import pipeline
 from app.ingest.pipeline import EncodedItem
 from app.runtime import bulk
 from index.collection import Collection
-from multifold.client import Client, NewItem, ServiceError
+from multifold.client import AsyncClient, Client, NewItem, ServiceError
 from tests.app.answers import refused
 from tests.app.house import House, house
 from tests.waiting import until, wait_for
@@ -63,8 +66,57 @@ def test_a_job_is_cancelled(client: Client, monkeypatch: pytest.MonkeyPatch) -> 
     assert ended.done < 5
 
 
+@pytest.fixture
+def go_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """What every write waits for."""
+    event, plain = threading.Event(), pipeline.write_items
+
+    def slow(collection: Collection, items: list[EncodedItem]) -> object:
+        wait_for(event, "the test to let it go on")
+        return plain(collection, items)
+
+    monkeypatch.setattr(pipeline, "write_items", slow)
+    yield event
+    event.set()
+
+
+def test_a_job_is_followed_until_it_has_ended_however_long_that_takes(
+    tmp_path: Path, bundle: Path, go_on: threading.Event
+) -> None:
+    with house(tmp_path, bundle, request_timeout=1.0) as shop, Client(shop.url) as client:
+        job = client.upsert_later(items(1))
+        states = []
+        for now in client.follow(job.id):
+            if now.state == "running":
+                time.sleep(1.5)  # longer than other requests may take
+                go_on.set()
+            states.append(now.state)
+        assert states[-2:] == ["running", "done"]
+        with shop.client.stream("GET", f"/v1/jobs/{job.id}/events") as events:
+            assert events.headers["content-type"].startswith("text/event-stream")
+            (only,) = [line for line in events.iter_lines() if line]
+        assert json.loads(only.removeprefix("data: ")) == shop.client.get(f"/v1/jobs/{job.id}").json()["job"]
+
+        async def follow() -> list[str]:
+            async with AsyncClient(shop.url) as waiting:
+                return [now.state async for now in waiting.follow(job.id)]
+
+        assert asyncio.run(follow()) == ["done"]
+
+
+def test_events_end_with_the_service(
+    client: Client, shop: House, go_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client.create_collection("few")
+    job = client.collection("few").upsert_later(items(1))
+    monkeypatch.setattr(shop.shelf, "is_stopping", lambda: True)
+    assert [now.ended for now in client.follow(job.id)] == [None]
+    go_on.set()
+    assert client.wait(job.id, 0.05).state == "done"
+
+
 def test_jobs_that_are_not_there(client: Client, shop: House) -> None:
-    for ask in (client.job, client.cancel):
+    for ask in (client.job, client.cancel, lambda name: next(client.follow(name))):
         with pytest.raises(ServiceError, match="there is no job") as caught:
             ask("nothing")
         assert (caught.value.status, caught.value.code) == (404, "no_such_job")

@@ -28,7 +28,7 @@ def test_both_clients_have_the_same_methods() -> None:
     ]
     assert len(described) > 30
     by_hand = {name for name, one in vars(AsyncClient).items() if inspect.isfunction(one)}
-    assert by_hand == {"ready", "wait", "fetch_snapshot"}
+    assert by_hand == {"ready", "wait", "follow", "fetch_snapshot"}
 
 
 def test_a_method_has_its_description_and_the_fields_of_its_body() -> None:

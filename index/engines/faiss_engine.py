@@ -31,6 +31,7 @@ from index.contracts import (
     RowBlock,
     RowRankings,
     RowScores,
+    RowsLostError,
     RowsOwner,
 )
 from index.engines import exact_engine, faiss_library, file_search, segments
@@ -116,6 +117,7 @@ class FaissEngine:
         self._jobs: dict[str, tuple[list[Segment], Future[None]]] = {}  # and the parts that each works on
         self.parts: tuple[Segment, ...] = ()  # what is searched now, the fresh part last
         self.seals = 0
+        self._lost: RowsLostError | None = None  # what was found when rows were read for a merge
         self._filling, self._spool = False, cast(SpooledRows | None, None)
         self._start_fresh([])
 
@@ -155,6 +157,8 @@ class FaissEngine:
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
     ) -> RowRankings:
         """The best rows of each query, best first, padded with -inf and NO_ROW; `exact` scores all rows."""
+        if self._lost is not None:
+            raise self._lost
         if allowed is None and not exact:
             parts, answer = self.parts, self._search_approximately(queries, limit)
             if any(part.ann is not None for part in parts) and self.served.due():
@@ -359,6 +363,9 @@ class FaissEngine:
             new = build(chosen)
         except BuildStopped:
             return
+        except RowsLostError as error:
+            self._lost = error
+            raise
         except BaseException:
             log.exception("rows could not be sealed; they stay exact, and the next change tries again")
             raise

@@ -230,6 +230,20 @@ def test_a_flipped_bit_of_a_vector_is_told_when_it_is_read(
     live.close()
 
 
+def test_a_flipped_bit_that_a_merge_reads_is_told_by_the_next_search(save: Path) -> None:
+    (vectors,) = save.glob("*.vectors")
+    whole = bytearray(vectors.read_bytes())
+    whole[4 * DIM * 77 + 13] ^= 1
+    vectors.write_bytes(bytes(whole))
+    live = opened(save)
+    live.add(np.arange(COUNT, 2 * COUNT), ROWS)
+    with pytest.raises(RowsLostError, match="damaged"):
+        live.settle()
+    with pytest.raises(RowsLostError, match="damaged"):
+        live.search(ROWS[:1], 1, np.array([COUNT]))
+    live.close()
+
+
 @pytest.mark.parametrize("damage", [lambda whole: whole[:-1], lambda whole: b"", lambda whole: whole + whole])
 def test_a_file_of_vectors_of_another_size_or_none_is_refused(
     save: Path, damage: Callable[[bytes], bytes]

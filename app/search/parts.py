@@ -68,7 +68,7 @@ def is_single(parts: WeightedParts) -> bool:
 
 
 def side_of(parts: WeightedParts) -> Side | None:
-    """As what a query is compared; None for a mix, which no calibration covers."""
+    """As what a query is compared; None for a mix, which no confidence covers."""
     return parts[0][0].side if is_single(parts) else None
 
 

@@ -1,1 +1,1 @@
-"""Exported encoders: bundle files, ONNX sessions, preprocessing, tokenizer, canaries, calibration."""
+"""Exported encoders: bundle files, ONNX sessions, preprocessing, tokenizer and canaries."""

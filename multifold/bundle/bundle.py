@@ -1,7 +1,7 @@
 """A bundle: an exported encoder on disk, with `bundle.json` beside graphs, tokenizer and canaries.
 
 `vector_id` hashes everything that decides the vectors (graphs, tokenizer, preprocessing, rig, geometry) and
-is stored with each collection. `bundle_id` hashes everything: a new calibration changes it alone.
+is stored with each collection. `bundle_id` hashes everything: a new report changes it alone.
 A text reader may lie in the folder `reader` beside the graphs. No stored vector depends on it, so it has no
 part in the `vector_id`.
 """
@@ -38,6 +38,7 @@ POOL_FILE = "pool.json"
 READER_FOLDER = "reader"
 READER_PARTS = (*READER_FILES, ORIGIN_FILE)
 ID_LENGTH = 16
+ID_NAMES = "vector_id", "bundle_id"
 
 
 class BundleError(MultifoldError):
@@ -112,7 +113,6 @@ class Bundle:
     variant: str = "fp32"
     provenance: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Mapping[str, Any] = field(default_factory=dict)
-    calibration: Mapping[str, Any] = field(default_factory=dict)
     serves: Mapping[str, Any] = field(default_factory=dict)  # vector_id it may query -> recall measured so
     prefixes: tuple[int, ...] = ()  # lengths to which index vectors may be cut, where it was trained so
     points: PointSpec | None = None  # how surfaces are sampled, where it has a point tower
@@ -142,7 +142,7 @@ class Bundle:
 
     @property
     def bundle_id(self) -> str:
-        """The name of this very bundle, report and calibration included."""
+        """The name of this very bundle, report included."""
         return _digest(_describe(self))
 
     def has(self, name: str) -> bool:
@@ -197,8 +197,9 @@ def load(folder: Path) -> Bundle:
     except (AttributeError, KeyError, TypeError, ValueError, MultifoldError) as error:
         raise BundleError(f"{path} does not describe a bundle: {error!r}") from error
     _check_files(bundle)
-    for name in ("vector_id", "bundle_id"):
-        if raw.get(name) != getattr(bundle, name):
+    said = {name: value for name, value in raw.items() if name not in ("format", *ID_NAMES)}
+    for name, fits in zip(ID_NAMES, (bundle.vector_id, _digest(said)), strict=True):
+        if raw.get(name) != fits:
             raise BundleError(f"{path} was changed by hand: its {name} does not fit what it says")
     return bundle
 
@@ -275,7 +276,7 @@ def _check_files(bundle: Bundle) -> None:
 
 
 def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
-    plain = ("name", "about", "variant", "provenance", "evaluation", "calibration", "files")
+    plain = ("name", "about", "variant", "provenance", "evaluation", "files")
     return Bundle(
         folder=folder,
         geometry=GeometrySpec(**_tuples(raw["geometry"])),

@@ -39,5 +39,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     draws = "of a kernel cloud's checkpoint: mean and deviation over so many draws of random features"
     parser.add_argument("--draws", type=int, metavar="N", help=draws)
     parser.add_argument("--frequencies", type=int, metavar="D", help="random features of each of the --draws")
-    parser.add_argument("--calibrate", action="store_true", help="fit the bundle's confidence on these items")
     parser.add_argument("--key", help="API key of the service")

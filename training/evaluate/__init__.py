@@ -1,1 +1,1 @@
-"""Evaluation of a bundle or a checkpoint: protocols, calibration, classification, the report."""
+"""Evaluation of a bundle or a checkpoint: protocols, classification, the report."""

@@ -13,7 +13,6 @@ from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
 from training.evaluate import (
-    calibrate,
     classification,
     examples,
     protocols,
@@ -56,8 +55,6 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Refuse what does not go together."""
     by_service = _is_service(args)
-    if by_service and args.calibrate:
-        raise MultifoldError("--calibrate writes into a bundle; name its folder, not a service")
     if args.probe and (by_service or args.label is None or args.split in (None, "train", "val")):
         raise MultifoldError("--probe learns from train and val: name another --split, a --label, no service")
     if args.prompts is not None and (by_service or args.label is None):
@@ -69,10 +66,8 @@ def _check(args: argparse.Namespace) -> None:
     if args.frequencies is not None and args.frequencies < 1:
         raise MultifoldError(f"--frequencies is a positive number, not {args.frequencies}")
     if len(args.manifests) > 1:
-        if by_service or args.label is None or args.calibrate:
-            raise MultifoldError(
-                "several manifests are classified: name a --label, no service, no --calibrate"
-            )
+        if by_service or args.label is None:
+            raise MultifoldError("several manifests are classified: name a --label, no service")
         if len({path.stem for path in args.manifests}) < len(args.manifests):
             raise MultifoldError("several manifests need file names that differ: reports are named by them")
 
@@ -147,16 +142,8 @@ def _measure_encoder(
     test = encode_test_set(subject, entries, args.cache)
     search = directions.search_among(encoder, test.observed, equal_texts)
     numbers = protocols.measure_retrieval(protocol, entries, search, args.label)
-    curves, trust = calibrate.calibrate(encoder, test.observed)
-    if args.calibrate:
-        if not (folder := Path(args.encoder)).is_dir():
-            raise MultifoldError("--calibrate writes into a bundle: export the checkpoint first")
-        origin = {"data": file_hash(args.manifest), "split": args.split, "items": len(entries)}
-        sealed = calibrate.write_curves(folder, curves, **origin)
-        print(f"calibrated {len(curves)} pairs: bundle {sealed.bundle_id} (vectors {sealed.vector_id})")
     pictures = [] if args.out is None else examples.example_sections(encoder, test, equal_texts=equal_texts)
     measured = {
-        "calibration": trust,
         "classes": {} if args.label is None else classification.measure_classes(subject, test, args),
         "encoder": {**subject.about, "geometry": subject.geometry, "code": version("multifold")},
         "retrieval": numbers,

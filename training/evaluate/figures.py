@@ -31,20 +31,11 @@ def recall_chart(lines: Mapping[str, Mapping[int, float]]) -> str:
     return line_chart(curves, [(across(k), str(k)) for k in ticks])
 
 
-def reliability_chart(lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
-    """Share of right hits over confidence, with the diagonal."""
-    ticks = [(share / 4, f"{share / 4:.0%}") for share in range(5)]
-    perfect = f'<path class="axis" d="M{_x(0.0):.1f} {_y(0.0):.1f}L{_x(1.0):.1f} {_y(1.0):.1f}"/>'
-    return line_chart([(line, name) for name, line in lines.items()], ticks, perfect)
-
-
 def line_chart(
-    lines: Sequence[tuple[Sequence[tuple[float, float]], str]],
-    ticks: Sequence[tuple[float, str]],
-    behind: str = "",
+    lines: Sequence[tuple[Sequence[tuple[float, float]], str]], ticks: Sequence[tuple[float, str]]
 ) -> str:
     """Lines in the unit square; the vertical axis is in percent."""
-    parts = [behind]
+    parts = list[str]()
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
         parts.append(f'<path class="axis" d="M{LEFT} {_y(share):.1f}h{WIDTH}"/>')
         parts.append(f'<text x="{LEFT - 8}" y="{_y(share) + 4:.1f}" text-anchor="end">{share:.0%}</text>')

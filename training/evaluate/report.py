@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from training.evaluate.figures import ShareHistogram, histogram_chart, recall_chart, reliability_chart
+from training.evaluate.figures import ShareHistogram, histogram_chart, recall_chart
 
 PAGE_TEMPLATE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -92,18 +92,11 @@ RETRIEVAL_NOTE = (
     "that draw items, not queries. Ties count against us. `each`: every observation is a candidate; `mean`, "
     "`max`, `hero`: items are, by the mean of their observations, their best one, or their first."
 )
-CONFIDENCE_NOTE = (
-    "Confidence is the probability of a match. ECE: how far it is from the share that is right. False "
-    "accepts: the share of queries that still find something at that confidence when every right item is "
-    "taken away. All of it by curves that were fitted on the queries of other items."
-)
 SIMILARITIES_NOTE = "Scores of a search, without the learned scale: mean ± deviation over all pairs."
 CLASSES_NOTE = (
     "Zero-shot: the class whose prompts are nearest, averaged as the geometry's paper does. Linear probe: "
     "what a linear classifier reads from frozen features, after the projection and (checkpoints) before it."
 )
-SHOWN_THRESHOLDS = (0.1, 0.3, 0.5)
-LEAST_HITS = 20  # hits for a point of the diagram
 
 
 def report_sections(measured: Measured, pictures: Sequence[ReportSection] = ()) -> list[ReportSection]:
@@ -117,8 +110,6 @@ def report_sections(measured: Measured, pictures: Sequence[ReportSection] = ()) 
         sections.append(_similarities(measured))
     if "random features" in measured:
         sections.append(_draws(measured["random features"]))
-    if measured.get("calibration"):
-        sections.append(_calibration(measured))
     origin = [[key, value] for part in ("encoder", "data") for key, value in measured[part].items()]
     table = ReportTable(("", ""), [*origin, ["command", measured["command"]]])
     return [*sections, *pictures, ReportSection("Where the numbers come from", [table])]
@@ -163,33 +154,6 @@ def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.3f}" if value < 1 else f"{value:g}"
     return str(value)
-
-
-def _calibration(measured: Measured) -> ReportSection:
-    """Every pair in a table; diagrams of the pooled means."""
-    curves = {pair: one for pair, one in measured["calibration"].items() if "none" not in one}
-    rows = []
-    for pair, one in curves.items():
-        rows.append([pair, one["queries"], f"{one['shown']['ece']:.3f}", f"{one['first']['ece']:.3f}"])
-        for row in one["thresholds"]:
-            if row["confidence"] in SHOWN_THRESHOLDS:
-                middle, low, high = row["counted"]
-                rows[-1] += [f"{row['promised']:.1%}", f"{middle:.1%} [{low:.1%}, {high:.1%}]"]
-    head = ["pair", "queries", "ECE, first ten", "ECE, first"]
-    for threshold in SHOWN_THRESHOLDS:
-        head += [f"false accepts at {threshold:.0%}: promised", "counted"]
-    lines = {
-        pair: [(sure, right) for sure, right, hits in one["shown"]["bins"] if hits >= LEAST_HITS]
-        for pair, one in curves.items()
-        if pair.endswith("/mean")
-    }
-    figure = ReportFigure(
-        reliability_chart(lines),
-        "Share that is right over confidence, the ten first hits of every query, where there are at least "
-        f"{LEAST_HITS} hits of such a confidence. Grey: perfect.",
-    )
-    none = [f"{pair}: {one['none']}." for pair, one in measured["calibration"].items() if "none" in one]
-    return ReportSection("Confidence", [CONFIDENCE_NOTE, ReportTable(head, rows), *none, figure])
 
 
 def _classes(measured: Measured) -> ReportSection:

@@ -15,7 +15,6 @@ from multifold.bundle.bundle import Bundle, file_hash
 from multifold.client import Client
 from multifold.errors import MultifoldError
 from training import checkpoint, improvement, loop, prepare
-from training.evaluate import calibrate
 from training.export import open_weights
 from training.export.bundle import export_bundle
 from training.export.measured_export import FURNITURE
@@ -86,7 +85,7 @@ def _export_feedback(args: argparse.Namespace, out: Path) -> Path:
 def _write_bundle(
     args: argparse.Namespace, current: Bundle, lesson: FeedbackLesson, outcome: ImprovementOutcome
 ) -> Bundle:
-    """The new bundle, measured and calibrated on the items of the old one."""
+    """The new bundle, measured on the items of the old one."""
     trained = outcome.trained
     items = lesson.reference
     rival = RivalEncoder(current.name, current.bundle_id, {})
@@ -105,8 +104,7 @@ def _write_bundle(
     bundle = export_bundle(trained, np.asarray(views), captions, args.to, provenance, groups=groups)
     if current.reader_folder is not None:
         bundle = bundles.add_reader(bundle.folder, current.reader_folder)
-    origin = {"data": lesson.reference_source, "split": trained.recipe.data.test_split, "items": len(items)}
-    return calibrate.calibrate_bundle(bundle.folder, items, args.cache, **origin)
+    return bundle
 
 
 def rebuild_collection(args: argparse.Namespace, bundle: Bundle) -> bool:

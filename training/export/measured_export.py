@@ -13,7 +13,6 @@ from training import checkpoint, prepare
 from training.data import caption_pools
 from training.data.points import load_points
 from training.data.views import load_views
-from training.evaluate import calibrate
 from training.export import open_weights, variants
 from training.export.beside import add_trained_points
 from training.export.bundle import export_bundle
@@ -37,7 +36,7 @@ def export_variant(args: argparse.Namespace) -> Bundle:
 
 
 def export_encoder(args: argparse.Namespace) -> Bundle:
-    """The bundle of a checkpoint or of open weights, calibrated."""
+    """The bundle of a checkpoint or of open weights."""
     if args.source.startswith(open_weights.SCHEME):
         data = FURNITURE if args.held_out is None else DataSection(manifest=str(args.held_out))
         trained = open_weights.load_published(args.source, args.tokenizer, data)
@@ -69,10 +68,7 @@ def export_encoder(args: argparse.Namespace) -> Bundle:
             trained, original, args.bundle, provenance, views, captions, groups, args.force
         )
     bundle = export_bundle(trained, views, captions, args.bundle, provenance, rival, args.force, groups)
-    if pool:
-        bundle = caption_pools.add_pool(bundle, pool)
-    origin_of_curves = {"data": data_hash, "split": recipe.data.test_split, "items": len(items)}
-    return calibrate.calibrate_bundle(bundle.folder, items, args.cache, **origin_of_curves)
+    return caption_pools.add_pool(bundle, pool) if pool else bundle
 
 
 def _measured_on(recipe: Recipe, manifest: Path | None) -> Recipe:

@@ -92,7 +92,6 @@ def _draft(original: Bundle, variant: Variant, folder: Path) -> Bundle:
         folder=folder,
         variant=variant,
         tolerances={f"{variant}/*": CANARY_TOLERANCES[variant]},
-        calibration={},
         provenance={**original.provenance, "original": original.bundle_id},
         files=bundles.hash_files(folder),
     )

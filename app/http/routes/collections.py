@@ -117,7 +117,7 @@ async def list_bundles(collections: CollectionsDep) -> wire.BundlesAnswer:
 
 @router.post("/bundles/reload", responses=error_responses(409, 413, 422, 429))
 async def reload_bundles(collections: CollectionsDep) -> wire.BundleReloadAnswer:
-    """Read the bundles in use again: calibration, explanations and words of the same vectors.
+    """Read the bundles in use again: reports, explanations and words of the same vectors.
 
     They are verified first; requests that are under way end as they began. All are replaced, or none.
     """

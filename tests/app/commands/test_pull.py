@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fastapi.testclient import TestClient
-from PIL import Image
 
 from app.commands.run_pull import WEIGHTS_FILE
 from app.main import create_app
@@ -103,24 +102,6 @@ def test_a_folder_will_do_and_a_failure_keeps_the_old_bundle(
 def test_mistakes_are_told(words: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["pull", *words]) == 2
     assert sentence in capsys.readouterr().err
-
-
-def test_captions_give_a_pulled_bundle_its_confidence(tmp_path: Path) -> None:
-    folder, bundle = published.clip(tmp_path / "published"), tmp_path / "bundle"
-    assert main(["pull", "mine", str(bundle), "--from", str(folder)]) == 0
-    before = bundles.load(bundle)
-    assert before.calibration == {}
-    draw, things = np.random.default_rng(0), tmp_path / "things.jsonl"
-    with open(things, "w", encoding="utf-8") as lines:
-        for number in range(14):
-            picture = Image.fromarray(draw.integers(0, 255, (30, 40, 3), np.uint8))
-            picture.save(tmp_path / f"{number}.png")
-            text = " ".join(draw.choice(published.WORDS, 4))
-            lines.write(json.dumps({"id": str(number), "images": [f"{number}.png"], "texts": [text]}) + "\n")
-    assert main(["eval", str(bundle), str(things), "--calibrate", "--out", str(tmp_path / "report")]) == 0
-    after = bundles.load(bundle)
-    assert "text/image/mean" in after.calibration["pairs"]
-    assert after.vector_id == before.vector_id
 
 
 @pytest.fixture

@@ -14,9 +14,7 @@ from app.ingest.pipeline import EncodedItem
 from app.ingest.sources import ItemSource
 from app.runtime import rebuild
 from app.runtime.rebuild import CollectionCopier
-from multifold.bundle import calibration
 from multifold.bundle.bundle import Tolerance
-from multifold.bundle.calibration import SHARES, CalibrationCurve
 from multifold.client import Client, ServiceError
 from multifold.payload import owner_part
 from tests import tiny
@@ -25,7 +23,7 @@ from tests.app.house import House, house, png
 from tests.index.servers import Server
 from tests.waiting import wait_for
 
-PAIRS = {"text/shape/mean": CalibrationCurve(20.0, -18.0, 4, 100, tuple(map(float, range(len(SHARES)))))}
+MEASURED = {"items": 4}
 
 
 on_both_stores = pytest.mark.parametrize("mall", ["sqlite", "postgres"], indirect=True)
@@ -216,7 +214,7 @@ def test_a_bundle_is_read_anew_without_a_failed_request(tmp_path: Path) -> None:
         asking = threading.Thread(target=ask)
         asking.start()
         try:
-            tiny.build(folder, calibration=calibration.describe(PAIRS))
+            tiny.build(folder, evaluation=MEASURED)
             (bundle_id,) = client.reload_bundles().values()
             after = client.info()["bundle"]
             assert client.reload_bundles() == {"tiny": bundle_id}
@@ -224,7 +222,7 @@ def test_a_bundle_is_read_anew_without_a_failed_request(tmp_path: Path) -> None:
             refused(shop.client.post("/v1/bundles/reload"), 409, "other_vectors", "rebuild its collections")
             tiny.build(
                 folder,
-                calibration=calibration.describe(PAIRS),
+                evaluation=MEASURED,
                 tolerances={"fp32/*": Tolerance(2.0, 0.01, 1.0)},
             )
             refused(shop.client.post("/v1/bundles/reload"), 422, "refused", "canar")

@@ -1,5 +1,6 @@
 """A bundle is served whole and right, or refused with the reason."""
 
+import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -103,7 +104,7 @@ def test_a_folder_without_a_description_is_no_bundle(folder: Path, content: byte
         *((lambda raw, key=key: raw.update({key: "edited"}), "its bundle_id") for key in ("name", "about")),
         *(
             (lambda raw, key=key: raw.update({key: {"a": 1}}), "by hand: its bundle_id")
-            for key in ("provenance", "evaluation", "calibration")
+            for key in ("provenance", "evaluation")
         ),
         (lambda raw: raw["image"].update(size=16), "by hand: its vector_id"),
         (lambda raw: raw["text"].update(context=6), "by hand: its vector_id"),
@@ -240,7 +241,6 @@ def test_the_tolerance_of_a_provider_goes_before_the_general_one(encoder: Encode
 @pytest.mark.parametrize(
     "changes",
     [
-        {"calibration": {"text/shape": {"a": 1.0}}},
         {"evaluation": {"R@10": 0.7}},
         {"provenance": {"seed": 3}},
         {"about": "other words"},
@@ -321,3 +321,13 @@ def test_a_damaged_reader_is_found(folder: Path, reader: Path, name: str) -> Non
         file.write(b" ")
     with pytest.raises(BundleError, match=f"reader/{name} of bundle tiny is damaged"):
         open_encoder(folder)
+
+
+def test_what_an_earlier_version_said_beside_it_is_left_alone(tmp_path: Path) -> None:
+    path = tiny.build(tmp_path / "tiny").folder / "bundle.json"
+    said = json.loads(path.read_text()) | {"calibration": {"pairs": {}}}
+    hashed = {name: value for name, value in said.items() if name not in ("format", "vector_id", "bundle_id")}
+    canonical = json.dumps(hashed, sort_keys=True, separators=(",", ":"))
+    said["bundle_id"] = hashlib.sha256(canonical.encode()).hexdigest()[: len(said["bundle_id"])]
+    path.write_text(json.dumps(said))
+    assert bundles.load(path.parent).vector_id == said["vector_id"]

@@ -9,10 +9,13 @@ import ast
 import gc
 import importlib
 import importlib.util
+import os
+import select
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points, version
+from io import TextIOWrapper
 from pathlib import Path
 from types import ModuleType
 
@@ -45,7 +48,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; mistakes that a user can mend become one line on stderr."""
     # Pillow's, of large pictures, which we refuse or shrink in our own words
     warnings.filterwarnings("ignore", r"Image size \(", RuntimeWarning)
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # a line appears when it is written, in a pipe as well
+    try:
+        return _answer(list(sys.argv[1:] if arguments is None else arguments))
+    except MultifoldError as error:
+        print(f"multifold: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("multifold: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        if _is_read():
+            raise
+        return 141
+
+
+def _answer(words: Sequence[str]) -> int:
+    """Help, the version, or a command's work."""
     commands = {RENAMED.get(point.name, point.name): point for point in sorted(entry_points(group=GROUP))}
     if not words or words[0] in ("-h", "--help"):
         print(f"usage: multifold COMMAND [-h] …\n{_list_commands(commands)}")
@@ -53,14 +73,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] == "--version":
         print(f"multifold {version('multifold')}")
         return 0
+    return run_command(commands, [RENAMED.get(words[0], words[0]), *words[1:]])
+
+
+def _is_read() -> bool:
+    """Whether our output is still read; if not, as after `| head`, what is left of it goes nowhere."""
     try:
-        return run_command(commands, [RENAMED.get(words[0], words[0]), *words[1:]])
-    except MultifoldError as error:
-        print(f"multifold: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("multifold: stopped", file=sys.stderr)
-        return 130
+        out = sys.stdout.fileno()
+    except OSError:  # no file
+        return True
+    watch = select.poll()
+    watch.register(out, 0)  # for the end of the reader alone
+    if not watch.poll(0):
+        return True
+    os.dup2(os.open(os.devnull, os.O_WRONLY), out)
+    return False
 
 
 def run_command(

@@ -129,6 +129,7 @@ def manifest_path(recipe: Recipe, cache: Path) -> Path:
     folder = cache / "-".join(map(str, name))
     path = folder / "manifest.jsonl"
     if not path.exists():
+        print(f"making {data.furniture_items:,} pieces of furniture, once: kept in {folder}")
         order = FurnitureOrder(folder, data.furniture_seed, unsaid=data.furniture_unsaid)
         write_furniture(order, data.furniture_items, workers=cores())
     return path

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -40,6 +41,7 @@ PREPARED = {  # what the commands of a page begin with
 }
 # What serves or watches for ever, what needs a database or a bucket, and what needs a checkpoint.
 ELSEWHERE = re.compile(r"^multifold (serve|ingest .*--watch|index migrate|explain runs/)")
+OWN_ENCODER = next(script for script in SCRIPTS if "multifold train" in script)
 SEARCHES = [block for block in BLOCK.findall(README) if ADDRESS in block[1]]
 
 
@@ -86,10 +88,24 @@ def test_every_example_of_the_api_works_in_its_order(
 
 
 def test_every_command_of_the_readme_is_run() -> None:
-    run = {*SERVING, *(text for _, text in SEARCHES)}
+    run = {*SERVING, OWN_ENCODER, *(text for _, text in SEARCHES)}
     elsewhere = {"make test", "make pull"}  # this run itself, and what asks a model hub
     assert {*SCRIPTS} <= run | elsewhere
     assert len(SERVING) == 3
+
+
+@pytest.mark.slow
+def test_an_encoder_of_ones_own_is_one_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fewer pieces: each step takes what the one before has made."""
+    monkeypatch.chdir(tmp_path)
+    commands = [line for line in OWN_ENCODER.splitlines() if line.startswith("multifold")]
+    for command in commands[:-1]:
+        _, *words = shlex.split(command.replace("--items 2000", "--items 40"))
+        assert main(words) == 0
+    assert shlex.split(commands[-1])[1:] == ["serve", "--data", "data/mine", "--bundle", "bundles/mine"]
+    with house(tmp_path / "data" / "mine", tmp_path / "bundles" / "mine") as opened:
+        found = opened.client.post("/v1/search", json={"text": "a red chair", "limit": 3}).json()["hits"]
+        assert len(found) == 3
 
 
 @pytest.mark.slow

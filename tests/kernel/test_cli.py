@@ -3,6 +3,7 @@
 import gc
 import importlib
 import io
+import os
 import sys
 import tomllib
 import warnings
@@ -50,7 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    raise {"mistake": MultifoldError("mend this"), "stop": KeyboardInterrupt()}[args.how]
+    faults = {"mistake": MultifoldError("mend this"), "stop": KeyboardInterrupt(), "pipe": BrokenPipeError()}
+    raise faults[args.how]
 '''
 PLAN = '''
 """Plan something that another module does."""
@@ -165,6 +167,32 @@ def test_trouble_is_one_line_without_traceback(
     assert told.startswith("multifold: ")
     assert sentence in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("words", [["greet", "world"], ["--help"]])
+def test_a_reader_that_has_seen_enough_is_no_trouble(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `| head`."""
+    read, written = os.pipe()
+    os.close(read)
+    with open(written, "w", encoding="utf-8") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert cli.main(words) == 141
+
+
+def test_another_pipe_that_breaks_is_a_fault() -> None:
+    with pytest.raises(BrokenPipeError):
+        cli.main(["fails", "pipe"])
+
+
+def test_lines_appear_when_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, written = os.pipe()
+    with open(written, "w", encoding="utf-8") as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert cli.main(["greet", "world"]) == 3
+        assert os.read(read, 100) == b"hello world\n"
+    os.close(read)
 
 
 def test_the_warning_of_pillow_of_a_large_picture_is_not_printed() -> None:

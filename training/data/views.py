@@ -58,6 +58,8 @@ def visible_items(entries: Entries, views: ViewSpec, image: ImageSpec, cache: Pa
     if not path.exists():
         cache.mkdir(parents=True, exist_ok=True)
         unfinished = path.with_suffix(".partial")
+        meshes = sum(entry.mesh is not None for entry in shown)
+        print(f"preparing {len(shown):,} items, {meshes:,} of them to render, once: kept in {cache}")
         report.write_text(json.dumps(_render(shown, views, image, unfinished)), encoding="utf-8")
         unfinished.replace(path)
     broken = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}

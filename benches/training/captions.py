@@ -44,7 +44,7 @@ ARMS: Mapping[str, Sequence[str]] = {
 SEEDS = range(5)
 RATES = (5e-4, 1e-3, 2e-3, 4e-3)
 CHOOSING_SEED = 100
-CHOOSING_SHARE = 3  # of the seconds of a run, those of a run that chooses a rate
+CHOOSING_SHARE = 2 / 3  # of the seconds of a run, those of a run that chooses a rate
 TURNS, STEPS_OF_A_TURN = 6, 10  # that the seconds of a step are measured in
 PIECES = {"furniture": (61, 2000), "other furniture": (62, 1000)}  # seed, items
 SHARES = (75, 0, 25)  # of kits and emoji, to learn from and to search
@@ -84,7 +84,7 @@ def compare_captions(args: argparse.Namespace) -> Iterator[str]:
     prepared = {world.name: _prepare(world.name, args.data, args.out) for world in WORLDS}
     for world in WORLDS:
         if world.chosen_on is None:
-            _choose(prepared[world.name], world, args.seconds / CHOOSING_SHARE, results)
+            _choose(prepared[world.name], world, args.seconds * CHOOSING_SHARE, results)
     reported = [world for world in WORLDS if world.chosen_on is not None]
     steps = {one.name: _steps(prepared[one.name], one, args.seconds, results) for one in reported}
     order = [(world, seed) for seed in SEEDS for world in reported]

@@ -72,12 +72,12 @@ class TextReader:
     batch: ClassVar[int]
 
     def __init__(self, files: ReaderFiles, reader_id: str) -> None:
-        definition = _read_text(files.tokenizer)
+        self.definition = _read_text(files.tokenizer)  # of its tokenizer
         try:
-            self._tokenizer = load_tokenizer(definition)
+            self._tokenizer = load_tokenizer(self.definition)
         except TextError as error:
             raise TextReaderError(f"{files.tokenizer} cannot be used: {error}") from error
-        self._unknown = _unknown_id(json.loads(definition), self._tokenizer.get_vocab())
+        self._unknown = _unknown_id(json.loads(self.definition), self._tokenizer.get_vocab())
         self.config = files.config
         self.origin = files.origin
         self.id = reader_id

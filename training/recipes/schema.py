@@ -77,7 +77,8 @@ class SmallTextSection(TowerSection):
     """A causal transformer over a small learned vocabulary, read out at the end of the text."""
 
     kind: Literal["small"] = "small"
-    words: str | None = None  # a text reader: its vocabulary, and its vectors, which stay as they are
+    # A text reader in a folder, or "packaged": its vocabulary, and its vectors, which stay as they are.
+    words: str | None = None
     pads: Literal["masked", "own", "kept"] = "masked"  # what pads are among all tokens
     vocabulary: Annotated[int, Field(ge=259)] = 1000  # every byte, and what frames a text
     context: Annotated[int, Field(ge=3)] = 64  # start, end, and something between

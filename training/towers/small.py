@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from multifold.bundle.preprocess import ImageSpec
-from multifold.bundle.text_reader import TableReader, open_text_reader
+from multifold.bundle.text_reader import TableReader, open_text_reader, packaged_reader
 from multifold.bundle.tokenizer import TextSpec
 from multifold.types import Vectors
 from training.recipes.schema import SmallImageSection, SmallTextSection
@@ -26,6 +26,7 @@ from training.towers.tokenizers import TrainedTokenizer, reader_tokenizer, train
 MEAN = (0.5, 0.5, 0.5)
 STD = (0.25, 0.25, 0.25)
 SPREAD = 0.02  # of fresh embeddings and positions
+PACKAGED = "packaged"  # words that an installed package carries
 
 
 class TransformerBlock(RowBlock):
@@ -85,7 +86,7 @@ def text_parts(section: SmallTextSection, vocabulary: int, words: Vectors | None
         fitted = fit_words(words, section.width)
         rows = fitted[:vocabulary]  # a table may have more than its tokenizer names
         embed.weight.data[: len(rows)] = torch.from_numpy(rows)
-    embed.weight.requires_grad_(section.words is None)
+    embed.weight.requires_grad_(not section.words)
     return TextParts(
         embed=embed,
         positions=normal(section.context, section.width, std=SPREAD),
@@ -95,14 +96,19 @@ def text_parts(section: SmallTextSection, vocabulary: int, words: Vectors | None
     )
 
 
-def word_vectors(section: SmallTextSection) -> Vectors | None:
-    """The vectors of the text reader that a tower begins with, if any."""
-    if section.words is None:
+def word_reader(section: SmallTextSection) -> TableReader | None:
+    """The text reader that a tower begins with, if any."""
+    if not section.words:
         return None
-    reader = open_text_reader(Path(section.words))
+    reader = packaged_reader() if section.words == PACKAGED else open_text_reader(Path(section.words))
+    if reader is None:
+        raise TowerError(
+            "the words of this text tower come with the extra 'words': pip install 'multifold[words]'. "
+            "Or learn a vocabulary of your captions alone: --set 'text.words=\"\"'"
+        )
     if not isinstance(reader, TableReader):
         raise TowerError(f"{section.words} reads whole sentences: it has no vectors of words to begin with")
-    return reader.token_vectors()
+    return reader
 
 
 def fit_words(words: Float32[np.ndarray, "w n"], width: int) -> Float32[np.ndarray, "w c"]:
@@ -134,19 +140,19 @@ class SmallImage(ImageKind[SmallImageSection]):
 
 class SmallText(TextKind[SmallTextSection]):
     def build(self, section: SmallTextSection, context: TowerContext) -> Tower:
-        words = word_vectors(section) if context.pretrained else None
+        reader = word_reader(section) if context.pretrained else None
+        words = None if reader is None else reader.token_vectors()
         parts = text_parts(section, context.vocabulary, words)
         if section.depth == 0:
             return set_learning(bag_tower(section, parts, context.space), section)
         return set_learning(text_tower(section, parts, context.space, None), section)
 
     def find_weights(self, section: SmallTextSection) -> None:
-        word_vectors(section)
+        word_reader(section)
 
     def spec(self, section: SmallTextSection, tokenizer: TrainedTokenizer) -> TextSpec:
         return text_spec(tokenizer, section.context, dynamic=section.tokens == "class")
 
     def tokenizer(self, section: SmallTextSection, texts: Iterable[str]) -> TrainedTokenizer:
-        if section.words is not None:
-            return reader_tokenizer(Path(section.words))
-        return train_definition(texts, section.vocabulary)
+        reader = word_reader(section)
+        return train_definition(texts, section.vocabulary) if reader is None else reader_tokenizer(reader)

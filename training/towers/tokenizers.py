@@ -15,7 +15,7 @@ from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel, PreTokenizer, Sequence, Split
 from tokenizers.trainers import BpeTrainer
 
-from multifold.bundle.text_reader import TOKENIZER_FILE
+from multifold.bundle.text_reader import TextReader
 from multifold.bundle.tokenizer import Cleaning, clean
 from multifold.errors import MissingExtraError, MultifoldError, needs_extra
 
@@ -66,12 +66,12 @@ def train_definition(texts: Iterable[str], vocabulary: int) -> TrainedTokenizer:
     return TrainedTokenizer(_without_literals(tokenizer, {END: end}), start=1, end=end, pad=0)
 
 
-def reader_tokenizer(folder: Path) -> TrainedTokenizer:
+def reader_tokenizer(reader: TextReader) -> TrainedTokenizer:
     """The words of a text reader, and above them the ids that frame and fill a text."""
-    definition: dict[str, Any] = json.loads((folder / TOKENIZER_FILE).read_text(encoding="utf-8"))
+    definition: dict[str, Any] = json.loads(reader.definition)
     words = definition["model"].get("vocab")
     if not isinstance(words, dict):
-        raise MultifoldError(f"the tokenizer of {folder} has no table of words that could be extended")
+        raise MultifoldError("the tokenizer of the text reader has no table of words that could be extended")
     first = 1 + max(words.values())
     words.update({PAD: first, START: first + 1, END: first + 2})
     definition |= {"added_tokens": [], "post_processor": None}

@@ -15,6 +15,7 @@ from training.batches import TrainingItems
 from training.data.word_table import WordTable
 from training.recipes.schema import Recipe
 from training.towers import build_model, fetch_weights, text_spec, tokenizer_for
+from training.towers import small as small_towers
 from training.towers.base import TowerError
 from training.towers.small import fit_words
 
@@ -30,7 +31,7 @@ def reader(tmp_path: Path) -> Path:
     return tmp_path / "reader"
 
 
-def recipe(reader: Path, width: int = 8, depth: int = 1) -> Recipe:
+def recipe(reader: Path | str, width: int = 8, depth: int = 1) -> Recipe:
     text = {"words": str(reader), "width": width, "depth": depth}
     return small.recipe({"text": text}, steps=3, warmup=0)
 
@@ -61,6 +62,24 @@ def test_it_reads_words_that_no_caption_has(reader: Path) -> None:
     assert (crimson[1], red[1], unknown[1]) == (4, 1, 0)
     assert crimson[2] == trained.end == max(crimson)
     assert typed.count(trained.end) == 1  # the end is no word that someone can type
+
+
+def test_words_may_come_with_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It tells a couch from a wrench, of which no caption speaks."""
+    pytest.importorskip("wordllama", reason="the extra 'words' is not installed")
+    wanted = recipe("packaged", width=128, depth=0)
+    trained = tokenizer_for(wanted.text, [])
+    embedded = build_model(wanted, trained.vocabulary).get_parameter("text.embed.weight").detach().numpy()
+    words = Tokenizer(trained.definition, text_spec(wanted.text, trained))
+    vectors = [
+        embedded[row[1 : int(row.argmax())]].mean(axis=0) for row in words(["sofa", "couch", "wrench"]).ids
+    ]
+    sofa, couch, wrench = (vector / np.linalg.norm(vector) for vector in vectors)
+    assert sofa @ couch > sofa @ wrench + 0.2
+    monkeypatch.setattr(small_towers, "packaged_reader", lambda: None)
+    with pytest.raises(TowerError, match="multifold\\[words\\]"):
+        fetch_weights(wanted)
+    assert tokenizer_for(recipe("").text, ["a red square"]).cleaning == "clip"
 
 
 @pytest.mark.parametrize(("depth", "learns"), [(1, "text.positions"), (0, "text.log_weight")])

@@ -1,4 +1,4 @@
-"""Put a folder, a manifest or single files into a collection: meshes are rendered, everything is encoded.
+"""Put a folder, a manifest, files or a library into a collection: meshes are rendered, all is encoded.
 
 A second run touches only what changed: files that moved keep their item, items of files that are gone go
 too. A run that was cut short goes on where it was when it is started again. While a service has the
@@ -16,7 +16,8 @@ WORK = "app.commands.run_ingest"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("paths", type=Path, nargs="+", metavar="PATH", help="a folder, a manifest (.jsonl), or files")
+    sources = "a folder, a manifest (.jsonl), files, or a library on another server: manyfold:https://HOST"
+    add("sources", nargs="+", metavar="PATH", help=sources)
     add("--data", type=Path, help="folder of the collections (default: data)")
     add("--bundle", type=Path, help="folder of the encoder (default: bundles/furniture)")
     add("--config", type=Path, help="TOML file of settings, as `multifold serve` takes it")

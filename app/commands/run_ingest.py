@@ -12,20 +12,35 @@ from app.encoding.observations import open_drawing_encoder
 from app.ingest.report import IngestReport
 from app.ingest.run import IngestRequest, own_folders, run_ingest
 from app.ingest.watching import FolderWatch
+from app.libraries.contracts import Library
+from app.libraries.mirror import mirror_library
+from app.libraries.table import open_library
 from app.settings import read_settings
 from multifold import manifest
 from multifold.errors import MultifoldError
+
+LIBRARIES_FOLDER = "libraries"  # in the folder of the collections: the files of each, by its name
 
 
 def run(args: argparse.Namespace) -> int:
     given = {"data": args.data, "bundle": args.bundle, "config": args.config}
     settings = with_recorded_bundle(read_settings(given))
+    library = _find_library(args)
+    args.paths = [Path(source) for source in args.sources]
+    if library is not None:
+        args.paths = [settings.data / LIBRARIES_FOLDER / library.name]
     request = IngestRequest(**{field.name: getattr(args, field.name) for field in fields(IngestRequest)})
-    _check_request(request, watch=args.watch)
+    if library is None:
+        _check_request(request, watch=args.watch)
     encoder = open_drawing_encoder(settings.bundle, settings.threads or 1)
 
     def ingest() -> int:
-        return _print_report(run_ingest(request, settings, encoder), args.report, dry=args.dry_run)
+        unread = []
+        if library is not None:
+            unread = mirror_library(library, args.paths[0], allow_empty=args.allow_empty)
+        report = run_ingest(request, settings, encoder)
+        report.skipped[:0] = unread
+        return _print_report(report, args.report, dry=args.dry_run)
 
     if not args.watch:
         return ingest()
@@ -39,6 +54,18 @@ def run(args: argparse.Namespace) -> int:
         state = watch.settled()
         while not _succeeds(ingest):
             time.sleep(args.every)
+
+
+def _find_library(args: argparse.Namespace) -> Library | None:
+    """The library that is to be read; None: paths are."""
+    found = [library for source in args.sources if (library := open_library(source)) is not None]
+    if not found:
+        return None
+    if len(args.sources) > 1:
+        raise MultifoldError("a library takes a run of its own")
+    if args.watch or args.dry_run or args.split:
+        raise MultifoldError("--watch, --dry-run and --split are for files; start the run again now and then")
+    return found[0]
 
 
 def _succeeds(ingest: Callable[[], int]) -> bool:

@@ -21,6 +21,9 @@ const FILE_NOTES = new Set(["source", "content"]); // of an ingest: they tell pe
 // Bytes as people read them.
 const sized = (bytes) => (bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
 
+// An address leads there, such as to the page that an item is from.
+const shown = (value) => typeof value === "number" ? value.toLocaleString("en") : /^https?:\/\/\S+$/.test(value) ? h("a", { href: value, target: "_blank", rel: "noreferrer" }, value) : String(value);
+
 function payload(values) {
   const isFile = "content" in values && "path" in values;
   const lines = Object.entries(values)
@@ -29,7 +32,7 @@ function payload(values) {
     .map(([name, value]) => [name, (isFile && name === "size") || name === "measured.bytes" ? sized(value) : Array.isArray(value) && value.every(plain) ? value.join(", ") : typeof value === "boolean" ? (value ? "yes" : "no") : value])
     .filter(([, value]) => plain(value) && value !== "");
   if (!lines.length) return null;
-  const list = h("dl", {}, ...lines.flatMap(([name, value]) => [h("dt", {}, titled(name)), h("dd", {}, typeof value === "number" ? value.toLocaleString("en") : String(value))]));
+  const list = h("dl", {}, ...lines.flatMap(([name, value]) => [h("dt", {}, titled(name)), h("dd", {}, shown(value))]));
   return h("details", { open: lines.length <= MOST_LINES }, h("summary", { class: "quiet" }, "Properties"), list);
 }
 

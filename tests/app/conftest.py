@@ -1,6 +1,6 @@
 """One service for the tests that only read; each test that writes cleans up after itself."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar
@@ -8,6 +8,9 @@ from typing import ClassVar
 import pytest
 
 from app.collections import evidence
+from index.collection import Collection
+from multifold.bundle.encoder import Encoder
+from multifold.types import Item
 from renderers import sandbox
 from renderers.contracts import MeshError
 from renderers.lanes import Deadline
@@ -18,6 +21,7 @@ from tests import tiny
 from tests.app.browser import Page, browsing
 from tests.app.house import House, house
 
+Stored = Callable[[], dict[str, Item]]
 MOST_KEPT = 3
 
 
@@ -34,6 +38,23 @@ def own(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[Hous
     """A service of a file's own, empty at first."""
     with house(tmp_path_factory.mktemp("own"), bundle) as opened:
         yield opened
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """The folder of a test's own collection."""
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def stored(data: Path, encoder: Encoder) -> Stored:
+    """What that collection has, by id."""
+
+    def items() -> dict[str, Item]:
+        with Collection.open(data, encoder, read_only=True) as collection:
+            return {item.id: item for item in collection.scroll()}
+
+    return items
 
 
 @pytest.fixture(scope="session")

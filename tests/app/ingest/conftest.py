@@ -17,7 +17,6 @@ from index.collection import Collection
 from index.names import MAIN
 from multifold.bundle.encoder import Encoder
 from multifold.cli import main
-from multifold.types import Item
 from renderers.sandbox import Sandbox
 from tests.waiting import PATIENCE
 
@@ -28,18 +27,10 @@ class Take(Protocol):
     def __call__(self, path: Path, **options: Any) -> IngestReport: ...  # noqa: ANN401 (of the request)
 
 
-Stored = Callable[[], dict[str, Item]]
-
-
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox(workers=1, seconds=PATIENCE) as opened:
         yield opened
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    return tmp_path / "data"
 
 
 @pytest.fixture
@@ -62,17 +53,6 @@ def take(data: Path, bundle: Path, encoder: Encoder, sandbox: Sandbox) -> Take:
         return IngestReport.of(plan, pipeline.skipped)
 
     return taken
-
-
-@pytest.fixture
-def stored(data: Path, encoder: Encoder) -> Stored:
-    """What the collection has, by id."""
-
-    def items() -> dict[str, Item]:
-        with Collection.open(data, encoder, read_only=True) as collection:
-            return {item.id: item for item in collection.scroll()}
-
-    return items
 
 
 @pytest.fixture

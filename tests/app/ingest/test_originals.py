@@ -10,8 +10,8 @@ from app.runtime import rebuild
 from multifold.cli import main
 from multifold.client import Client
 from tests.app.answers import refused
+from tests.app.conftest import Stored
 from tests.app.house import box, house, png
-from tests.app.ingest.conftest import Stored
 from tests.app.ingest.files import CUBE
 
 

@@ -12,8 +12,9 @@ from PIL import Image
 from index.store.blobs import BlobError, BlobKey, FolderBlobs
 from multifold.bundle.preprocess import decode
 from tests import tiny
+from tests.app.conftest import Stored
 from tests.app.house import house
-from tests.app.ingest.conftest import Stored, Take
+from tests.app.ingest.conftest import Take
 from tests.app.ingest.files import COLOURS, put, write_boxes
 
 FORMS: dict[str, dict[str, Any]] = {

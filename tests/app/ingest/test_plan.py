@@ -15,8 +15,9 @@ from app.ingest.report import IngestReport
 from index.collection import Collection
 from multifold.bundle.encoder import Encoder
 from multifold.types import Item
+from tests.app.conftest import Stored
 from tests.app.house import box, png
-from tests.app.ingest.conftest import Stored, Take
+from tests.app.ingest.conftest import Take
 from tests.app.ingest.files import COLOURS, CUBE, change_entry, put, write_boxes
 
 

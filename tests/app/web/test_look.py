@@ -58,6 +58,17 @@ def test_the_size_of_a_file_is_one_filter(page: Page, shop: House) -> None:
         shop.client.post("/v1/items/delete", json={"ids": [item["id"] for item in items]})
 
 
+def test_an_address_in_the_properties_is_a_link(page: Page, shop: House) -> None:
+    payload = {"link": "https://models.example/a", "note": "javascript:alert(1)"}
+    shop.client.put("/v1/items/linked", json={"texts": ["a thing"], "payload": payload})
+    try:
+        page.open("/?item=linked")
+        page.wait(lambda: page.texts("#detail dd a") == ["https://models.example/a"])
+        assert page.find("#detail dd a").get_attribute("href") == payload["link"]
+    finally:
+        shop.client.delete("/v1/items/linked")
+
+
 def test_a_result_shows_all_its_sides(page: Page) -> None:
     page.open("/?q=a+blue+box&target=any")
     page.wait(lambda: page.best() == "blue-box")

@@ -1,0 +1,1 @@
+"""Libraries of models on other servers, which an ingest reads."""

@@ -1,0 +1,14 @@
+"""The libraries that an ingest can read, by the word before the colon: `manyfold:https://models.example`."""
+
+from collections.abc import Callable, Mapping
+
+from app.libraries.contracts import Library
+from app.libraries.manyfold import ManyfoldLibrary
+
+LIBRARIES: Mapping[str, Callable[[str], Library]] = {"manyfold": ManyfoldLibrary}
+
+
+def open_library(source: str) -> Library | None:
+    """The library that a source of an ingest names; None: it is a path."""
+    kind, colon, address = source.partition(":")
+    return LIBRARIES[kind](address) if colon and kind in LIBRARIES else None

@@ -101,6 +101,20 @@ def test_captions_and_rebuilds_need_an_encoder_too(mine: House) -> None:
     refused(mine.client.post("/v1/collections/main/rebuild", json={"to": "mine"}), 422, "no_encoder")
 
 
+def test_a_rebuild_into_an_encoder_names_what_it_cannot_encode(mine: House) -> None:
+    """What has a caption or picture is encoded; of what is a vector alone the new encoder knows nothing."""
+    with Client(mine.url) as client:
+        job = client.wait(client.rebuild("mine", "encoded").id)
+    assert job.state == "failed"
+    assert sorted(job.result["missing"]) == ["east", "far"]  # an image of each is but a vector
+    assert "vectors without a caption or picture" in job.result["missing"]["far"]
+    with Client(mine.url) as client:
+        job = client.wait(client.rebuild("mine", "encoded", partial=True).id)
+        assert job.state == "done"
+        assert [hit.id for hit in client.collection("encoded").search(text="blue").hits] == ["north"]
+        client.drop_collection("encoded")
+
+
 @pytest.mark.parametrize(
     ("vectors", "reason"),
     [

@@ -105,7 +105,8 @@ def build(name: str, **params: int | float) -> Loss:
     if name not in LOSSES:
         raise MultifoldError(f"no loss {name!r}; there are: {', '.join(LOSSES)}")
     loss = LOSSES[name]
-    known = [p.name for p in inspect.signature(loss.row_loss).parameters.values() if p.kind == p.KEYWORD_ONLY]
+    named = inspect.signature(loss.row_loss).parameters.values()
+    known = {p.name: p.annotation for p in named if p.kind == p.KEYWORD_ONLY}
     for param in params:
         if param not in known:
             has = ", ".join(known) or "none"
@@ -115,7 +116,10 @@ def build(name: str, **params: int | float) -> Loss:
             raise MultifoldError(f"the parameter {param!r} is a share between 0 and 1, not {value}")
         if param == "draws" and (value < 0 or value != int(value)):
             raise MultifoldError(f"'draws' is a whole number from 0, and 0 stands for the limit, not {value}")
-    return replace(loss, row_loss=partial(loss.row_loss, **params))
+        if known[param] is bool and value not in (0, 1):
+            raise MultifoldError(f"the parameter {param!r} is true or false, not {value}")
+    typed = {param: bool(value) if known[param] is bool else value for param, value in params.items()}
+    return replace(loss, row_loss=partial(loss.row_loss, **typed))
 
 
 def _given(teacher: Logits | None) -> Logits:

@@ -102,7 +102,7 @@ def test_many_draws_come_to_the_limit() -> None:
     torch.manual_seed(1)
     case = ragged(5)
     limit = build("hard")(*case).item()
-    once = [build("hard", draws=1, per_positive=False)(*case).item() for _ in range(400)]
+    once = [build("hard", draws=1, per_positive=0)(*case).item() for _ in range(400)]  # as a recipe has it
     error = np.std(once) / np.sqrt(len(once))
     assert abs(np.mean(once) - limit) < 4 * error
     assert build("hard", draws=20_000)(*case).item() == pytest.approx(limit, abs=0.02)
@@ -215,6 +215,8 @@ def test_a_teacher_must_be_there() -> None:
 def test_unknown_names_and_parameters_are_refused() -> None:
     with pytest.raises(MultifoldError, match="no loss 'mhf'; there are: infonce"):
         build("mhf")
+    with pytest.raises(MultifoldError, match="'per_positive' is true or false, not 2"):
+        build("hard", per_positive=2)
     with pytest.raises(MultifoldError, match="no parameter 'beta'; it has: alpha, draws, per_positive"):
         build("mfh", beta=1.0)
     with pytest.raises(MultifoldError, match="'alpha' is a share between 0 and 1, not 7"):

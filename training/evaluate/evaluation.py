@@ -142,7 +142,7 @@ def _measure_encoder(
     test = encode_test_set(subject, entries, args.cache)
     search = directions.search_among(encoder, test.observed, equal_texts)
     numbers = protocols.measure_retrieval(protocol, entries, search, args.label)
-    pictures = [] if args.out is None else examples.example_sections(encoder, test, equal_texts=equal_texts)
+    pictures = [] if args.out is None else examples.example_sections(subject, test, equal_texts=equal_texts)
     measured = {
         "classes": {} if args.label is None else classification.measure_classes(subject, test, args),
         "encoder": {**subject.about, "geometry": subject.geometry, "code": version("multifold")},

@@ -1,82 +1,227 @@
 """Example queries of a test set in pictures: hits, explanations, and captions on the way to the root."""
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
+from jaxtyping import Bool, Float32, Int64
 from PIL import Image
 
-from multifold.analysis.explanation import occlude_picture, occlude_text
+from multifold.analysis.explanation import (
+    ExplanationError,
+    HeatMap,
+    WordShares,
+    isolate_part,
+    occlude_picture,
+    occlude_text,
+)
 from multifold.analysis.traversal import caption_pool, traverse
 from multifold.bundle.encoder import Encoder
 from multifold.scores import similarities
+from multifold.types import Pixels
+from training.data.views import open_picture
 from training.evaluate import figures
 from training.evaluate.figures import data_uri
 from training.evaluate.report import ReportFigure, ReportSection
-from training.evaluate.subject import TestSet, matching_pairs
-from training.retrieval.directions import RetrievalEncoder, relevant_columns, score_gallery
+from training.evaluate.subject import EvaluatedEncoder, MatchingPair, TestSet, matching_pairs
+from training.retrieval.directions import Pooling, RetrievalEncoder, relevant_columns, score_gallery
+from training.retrieval.features import FeatureBank
 
 QUERIES, BEST = 8, 5
 EXPLAINED = 4
-HITS_CAPTION = (
+TOKENS = 2  # of several, explained one by one
+RIGHT = "✓ is right: what belongs to the item that asks, or what the protocol counts."
+SHAPES_CAPTION = (
     "Captions all over the set and the first five shapes, each by the view that matched best, and their "
-    "scores; ✓ is right: what belongs to the caption's item, or what the protocol counts."
+    f"scores; {RIGHT}"
 )
+TEXTS_CAPTION = f"Shapes or pictures all over the set, and the first five captions with their scores; {RIGHT}"
+PICTURES_CAPTION = f"Captions all over the set, and the first five pictures with their scores; {RIGHT}"
 WHY_CAPTION = (
-    "What made a shape and its first caption match: the brighter a place and the darker a word, the larger "
-    "its share of the score. By occlusion."
+    "What made a picture and its first caption match: the brighter a place and the darker a word, the larger "
+    "its share of the score. By {}."
 )
 TRAVERSAL_CAPTION = "Captions of the bundle's pool that are met on a straight line from a shape to the root."
 
 
-def example_sections(encoder: RetrievalEncoder, test: TestSet, *, equal_texts: bool) -> list[ReportSection]:
-    """The example figures of this set; explanations and traversals are for bundles."""
-    if test.views is None or not len(test.observed.text):
+def example_sections(subject: EvaluatedEncoder, test: TestSet, *, equal_texts: bool) -> list[ReportSection]:
+    """The example figures of this set; traversals are for bundles."""
+    encoder, observed = subject.encoder, test.observed
+    if not len(observed.text):
         return []
-    sections = [ReportSection("What captions find", [hits_figure(encoder, test, test.views, equal_texts)])]
-    if isinstance(encoder, Encoder):
-        sections.append(ReportSection("Why they match", [_why(encoder, test, test.views)]))
-        if encoder.bundle.pool() and encoder.bundle.geometry.root is not None:
-            sections.append(ReportSection("From shapes to the root", [_rootward(encoder, test, test.views)]))
+    examples = ExampleHits(subject, test, equal_texts)
+    sections = []
+    if test.views is not None:
+        sections += [
+            ReportSection("What captions find", [examples.shapes_of_captions(test.views)]),
+            ReportSection("What shapes find", [examples.captions_of_shapes(test.views)]),
+        ]
+    if len(observed.image):
+        sections += [
+            ReportSection("What captions find among pictures", [examples.pictures_of_captions()]),
+            ReportSection("What pictures find", [examples.captions_of_pictures()]),
+        ]
+    if why := _why(subject, test):
+        sections.append(ReportSection("Why they match", why))
+    if test.views is not None and isinstance(encoder, Encoder) and _has_root(encoder):
+        sections.append(ReportSection("From shapes to the root", [_rootward(encoder, test, test.views)]))
     return sections
 
 
-def hits_figure(
-    encoder: RetrievalEncoder, test: TestSet, views: np.ndarray, equal_texts: bool
-) -> ReportFigure:
-    """One caption of items all over the set, each with the shapes it finds by the view that matched best."""
-    observed = test.observed
-    mask = np.isin(np.arange(len(observed.text)), _spread(len(observed.text), QUERIES))
-    queries = observed.text.only(mask)
-    scores, columns = score_gallery(encoder, queries, observed.shape, "mean")
-    marked = relevant_columns(observed, queries, columns, equal_texts)
-    asked, searched = (encoder.vectors(bank.features) for bank in (queries, observed.shape))
-    by_view = similarities(encoder, asked, searched).reshape(len(queries), len(columns), -1)
-    texts = [text for texts in observed.captions for text in texts]
-    rows = []
-    for row, place in enumerate(np.flatnonzero(mask)):
-        best = np.argsort(-scores[row], kind="stable")[:BEST]
-        cells = [f"<td>“{escape(texts[place])}”</td>"]
-        for item in best:
-            view = views[item, by_view[row, item].argmax()]
-            name = test.entries[columns.owners[item]].id
-            cells.append(_cell(view, name, bool(marked[row, item]), float(scores[row, item])))
-        rows.append(f"<tr>{''.join(cells)}</tr>")
-    return ReportFigure(f'<table class="grid">{"".join(rows)}</table>', HITS_CAPTION)
+def _has_root(encoder: Encoder) -> bool:
+    """Whether captions may be met on the way to it."""
+    return bool(encoder.bundle.pool()) and encoder.bundle.geometry.root is not None
 
 
-def _why(encoder: Encoder, test: TestSet, views: np.ndarray) -> ReportFigure:
-    """Heat maps and words of a few items that have a mesh and a caption."""
-    entries = [entry for entry in test.entries if entry.mesh is not None]
-    captioned = [place for place, entry in enumerate(entries) if entry.texts]
-    places = [captioned[place] for place in _spread(len(captioned), EXPLAINED)]
-    pictures = [np.array(views[place, 0]) for place in places]
-    pairs = matching_pairs(encoder, pictures, [entries[place].texts[0] for place in places])
-    cells = []
-    for pair in pairs:
+@dataclass(frozen=True, eq=False)
+class BestHits:
+    """Some queries all over a set: their places among all, and their best columns, first first."""
+
+    places: Sequence[int]
+    columns: Int64[np.ndarray, "q best"]
+    scores: Float32[np.ndarray, "q g"]
+    right: Bool[np.ndarray, "q g"]
+    owners: Int64[np.ndarray, " g"]
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleHits:
+    """What an encoder finds in a test set, and what it should have found."""
+
+    subject: EvaluatedEncoder
+    test: TestSet
+    equal_texts: bool
+
+    @property
+    def encoder(self) -> RetrievalEncoder:
+        return self.subject.encoder
+
+    def shapes_of_captions(self, views: np.ndarray) -> ReportFigure:
+        observed = self.test.observed
+        hits = self._best(observed.text, observed.shape, "mean")
+        asked, searched = (
+            self.encoder.vectors(one)
+            for one in (observed.text.features[hits.places], observed.shape.features)
+        )
+        by_view = similarities(self.encoder, asked, searched).reshape(*hits.scores.shape, -1)
+
+        def best_view(row: int, column: int) -> str:
+            return _picture(views[column, by_view[row, column].argmax()])
+
+        return self._figure(hits, [self._said(place) for place in hits.places], best_view, SHAPES_CAPTION)
+
+    def captions_of_shapes(self, views: np.ndarray) -> ReportFigure:
+        observed = self.test.observed
+        hits = self._best(observed.shape.pooled(), observed.text, "each")
+        asked = [_picture(views[place, 0]) for place in hits.places]
+        return self._figure(hits, asked, lambda _, column: self._said(column), TEXTS_CAPTION)
+
+    def pictures_of_captions(self) -> ReportFigure:
+        observed = self.test.observed
+        hits = self._best(observed.text, observed.image, "each")
+        asked = [self._said(place) for place in hits.places]
+        return self._figure(hits, asked, lambda _, column: _picture(self._photo(column)), PICTURES_CAPTION)
+
+    def captions_of_pictures(self) -> ReportFigure:
+        observed = self.test.observed
+        hits = self._best(observed.image, observed.text, "each")
+        asked = [_picture(self._photo(place)) for place in hits.places]
+        return self._figure(hits, asked, lambda _, column: self._said(column), TEXTS_CAPTION)
+
+    def _best(self, asking: FeatureBank, gallery: FeatureBank, pool: Pooling) -> BestHits:
+        places = _spread(len(asking), QUERIES)
+        queries = asking.only(np.isin(np.arange(len(asking)), places))
+        scores, columns = score_gallery(self.encoder, queries, gallery, pool)
+        right = relevant_columns(self.test.observed, queries, columns, self.equal_texts)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :BEST]
+        return BestHits(places, best, scores, right, columns.owners)
+
+    def _figure(
+        self, hits: BestHits, asked: Sequence[str], shown: Callable[[int, int], str], caption: str
+    ) -> ReportFigure:
+        """A row for each query: what asks, then its best, the right ones marked."""
+        rows = []
+        for row, query in enumerate(asked):
+            cells = [f"<td>{query}</td>"]
+            for column in hits.columns[row].tolist():
+                name = self.test.entries[hits.owners[column]].id
+                hit, score = bool(hits.right[row, column]), float(hits.scores[row, column])
+                cells.append(_cell(shown(row, column), name, hit, score))
+            rows.append(f"<tr>{''.join(cells)}</tr>")
+        return ReportFigure(f'<table class="grid">{"".join(rows)}</table>', caption)
+
+    def _said(self, place: int) -> str:
+        """A caption of all, by its place."""
+        texts = [text for texts in self.test.observed.captions for text in texts]
+        return f"<q>{escape(texts[place])}</q>"
+
+    def _photo(self, place: int) -> Pixels:
+        """A picture of all, by its place."""
+        return open_picture(
+            [path for entry in self.test.entries for path in entry.images][place], self.subject.image
+        )
+
+
+def _why(subject: EvaluatedEncoder, test: TestSet) -> list[ReportFigure]:
+    """Heat maps and words of a few pictures and captions; none of towers that cannot be explained."""
+    try:
+        explained = [one for pair in _explained_pairs(subject, test) for one in _explain(subject, pair)]
+    except ExplanationError:
+        return []
+    cells = [
+        f"<div>{figures.heat_map_html(one.picture, one.heat)}{figures.words_html(one.words)}"
+        f"<small>{one.about}</small></div>"
+        for one in explained
+    ]
+    if not cells:
+        return []
+    caption = WHY_CAPTION.format(explained[0].heat.method)
+    return [ReportFigure(f'<div class="why">{"".join(cells)}</div>', caption)]
+
+
+@dataclass(frozen=True, eq=False)
+class ExampleShares:
+    """The shares of a picture's places and of a text's words, of all tokens or of one."""
+
+    picture: Pixels
+    heat: HeatMap
+    words: WordShares
+    about: str = ""
+
+
+def _explain(subject: EvaluatedEncoder, pair: MatchingPair) -> list[ExampleShares]:
+    """By occlusion for a bundle; by gradients for a checkpoint, and of several tokens the first alone."""
+    encoder = subject.encoder
+    if subject.explainer is None:
+        assert isinstance(encoder, Encoder)
         heat = occlude_picture(encoder, pair.picture, pair.text_vector)
-        words = occlude_text(encoder, pair.text, pair.picture_vector)
-        cells.append(f"<div>{figures.heat_map_html(pair.picture, heat)}{figures.words_html(words)}</div>")
-    return ReportFigure(f'<div class="why">{"".join(cells)}</div>', WHY_CAPTION)
+        return [ExampleShares(pair.picture, heat, occlude_text(encoder, pair.text, pair.picture_vector))]
+    explainer = subject.explainer(None)
+    tokens = explainer.tokens
+    said, seen = pair.text_vector, pair.picture_vector
+    heat, words = explainer.picture(pair.picture, said), explainer.text(pair.text, seen)
+    found = [ExampleShares(pair.picture, heat, words, "all tokens" if tokens > 1 else "")]
+    for token in range(TOKENS) if tokens > 1 else ():
+        heat = explainer.picture(pair.picture, isolate_part(said, token, tokens))
+        words = explainer.text(pair.text, isolate_part(seen, token, tokens))
+        found.append(ExampleShares(pair.picture, heat, words, f"token {token}"))
+    return found
+
+
+def _explained_pairs(subject: EvaluatedEncoder, test: TestSet) -> list[MatchingPair]:
+    """First views of a few shapes with their first captions; of a set without meshes, first pictures."""
+    meshed = [entry for entry in test.entries if entry.mesh is not None]
+    seen = meshed if test.views is not None else [entry for entry in test.entries if entry.images]
+    captioned = [place for place, entry in enumerate(seen) if entry.texts]
+    places = [captioned[place] for place in _spread(len(captioned), EXPLAINED)]
+    if not places:
+        return []
+    if test.views is not None:
+        pictures = [np.array(test.views[place, 0]) for place in places]
+    else:
+        pictures = [open_picture(seen[place].images[0], subject.image) for place in places]
+    return matching_pairs(subject.encoder, pictures, [seen[place].texts[0] for place in places])
 
 
 def _rootward(encoder: Encoder, test: TestSet, views: np.ndarray) -> ReportFigure:
@@ -95,9 +240,12 @@ def _spread(count: int, most: int) -> list[int]:
     return sorted({*np.linspace(0, count - 1, most).astype(int).tolist()}) if count else []
 
 
-def _cell(view: np.ndarray, name: str, hit: bool, score: float) -> str:
+def _picture(pixels: Pixels) -> str:
+    return f'<img src="{data_uri(Image.fromarray(pixels))}" alt="">'
+
+
+def _cell(shown: str, name: str, hit: bool, score: float) -> str:
     mark = "<b>✓</b> " if hit else ""
-    picture = f'<img src="{data_uri(Image.fromarray(view))}" alt="">'
     kind = ' class="hit"' if hit else ""
     short = escape(name.rpartition("/")[2])
-    return f"<td{kind}>{picture}<small>{mark}{score:.3f}</small><small>{short}</small></td>"
+    return f"<td{kind}>{shown}<small>{mark}{score:.3f}</small><small>{short}</small></td>"

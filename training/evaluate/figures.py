@@ -113,6 +113,18 @@ def histogram_chart(named: Mapping[str, ShareHistogram]) -> str:
     return line_chart(lines, [(place / 4, f"{edges[0] + width * place / 4:.2f}") for place in range(5)])
 
 
+def counts_chart(groups: Mapping[str, Sequence[int]]) -> str:
+    """Shares of things over whole numbers, a line a group."""
+    most = max(max(counts, default=0) for counts in groups.values()) or 1
+    lines = []
+    for name, counts in groups.items():
+        found = np.bincount(counts, minlength=most + 1) / max(len(counts), 1)
+        points = [(count / most, share) for count, share in enumerate(found.tolist())]
+        lines.append((points, f"{name}: {sum(counts) / max(len(counts), 1):.3g}"))
+    step = -(-most // 10)
+    return line_chart(lines, [(count / most, str(count)) for count in range(0, most + 1, step)])
+
+
 def data_uri(picture: Image.Image) -> str:
     out = io.BytesIO()
     picture.save(out, "WEBP", quality=85)

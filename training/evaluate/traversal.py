@@ -32,12 +32,12 @@ STRIPS = 12  # paths of a manifest that are drawn
 PROMPTS = ("a {}", "this is a {}", "there is a {}", "a picture of a {}")
 
 
-def mean_captions_met(
+def captions_met(
     encoder: Encoder, features: Features, pool: CaptionPool, widths: Widths, steps: int = STEPS_TO_ROOT
-) -> dict[float | None, float]:
-    """The mean number of captions between a thing and the root, for each width of the cones."""
+) -> dict[float | None, list[int]]:
+    """How many captions are between each thing and the root, for each width of the cones."""
     traversed = [traverse(encoder, feature, pool, steps, widths) for feature in features]
-    return {k: float(np.mean([len(one[place].met) for one in traversed])) for place, k in enumerate(widths)}
+    return {k: [len(one[place].met) for one in traversed] for place, k in enumerate(widths)}
 
 
 def histograms(
@@ -109,10 +109,11 @@ def _traverse_manifest(
     views = _load_views(args, encoder, entries)
     bar = tqdm(views, desc="items", unit="item", disable=None)
     features = np.stack([pool_mean(encoder.pixels(np.array(item))) for item in bar])
-    counts = mean_captions_met(encoder, features, pool, widths, args.steps)
+    counts = captions_met(encoder, features, pool, widths, args.steps)
+    means = {k: round(float(np.mean(met)), 3) for k, met in counts.items()}
     print(f"captions met on the way to the root, means of {len(entries)} items, {len(pool.texts)} captions:")
-    for k, mean in counts.items():
-        print(f"  {'without cones' if k is None else f'K = {k:g}'}: {round(mean, 3)}")
+    for k, mean in means.items():
+        print(f"  {_cones(k)}: {mean}")
     sides = {"shape": features, "pool": pool.features}
     if captions := [text for one in entries for text in one.texts]:
         sides["text"] = encoder.texts(captions).features
@@ -123,7 +124,7 @@ def _traverse_manifest(
     numbers: dict[str, Any] = {
         "items": len(entries),
         "pool": len(pool.texts),
-        "met": {"any" if k is None else f"{k:g}": round(mean, 3) for k, mean in counts.items()},
+        "met": {"any" if k is None else f"{k:g}": mean for k, mean in means.items()},
         "distances": {side: asdict(one) for side, one in distances.items()},
     }
     if args.tree is not None:
@@ -136,7 +137,16 @@ def _traverse_manifest(
         picture = Image.fromarray(np.array(item[0]))
         strips.append(ReportFigure(figures.traversal_strip(path, picture, entry.id)))
     chart = ReportFigure(figures.histogram_chart(distances))
-    return numbers, [ReportSection("Distance to the root", [chart]), ReportSection("Paths", strips)]
+    bars = ReportFigure(figures.counts_chart({_cones(k): met for k, met in counts.items()}))
+    return numbers, [
+        ReportSection("Distance to the root", [chart]),
+        ReportSection("Captions met", [bars]),
+        ReportSection("Paths", strips),
+    ]
+
+
+def _cones(k: float | None) -> str:
+    return "without cones" if k is None else f"K = {k:g}"
 
 
 def _load_views(args: argparse.Namespace, encoder: Encoder, entries: list[ManifestEntry]) -> np.ndarray:

@@ -16,6 +16,7 @@ from tests import tiny
 from tests.app.house import box, house, png
 from tests.training import small
 from tests.training.export.test_graphs import dressed
+from training.evaluate.report import page_section
 from training.geometries import build
 
 COLOURS = ("red", "green", "blue", "yellow", "black")
@@ -94,6 +95,13 @@ def measured(encoder: str | Path, manifest: Path, out: Path, *more: str) -> dict
     return told
 
 
+def shown(page: str, title: str) -> str:
+    """The section of a report, as it is in HTML."""
+    section = page_section(page, title)
+    assert section is not None
+    return section
+
+
 @pytest.mark.parametrize("name", ["bundle", "geodesic"])
 def test_a_bundle_and_its_service_give_the_same_numbers(
     name: str, manifest: Path, tmp_path: Path, request: pytest.FixtureRequest
@@ -133,8 +141,16 @@ def test_a_report_says_where_its_numbers_come_from(
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert told["data"]["sha256"] in page
     assert "<svg" in page
-    assert all(title in page for title in ("What captions find", "Why they match", "Similarities"))
-    assert "What captions find" not in text
+    assert all(title in page for title in ("Why they match", "Similarities"))
+    for title in ("What captions find", "What shapes find", "What captions find among pictures"):
+        assert title not in text
+        assert "✓" in shown(page, title)
+    for title, said in (("What shapes find", 5), ("What pictures find", 8)):
+        assert shown(page, title).count("<tr>") == said
+        assert shown(page, title).count("<q>") == 5 * said  # the five best captions of each
+        assert shown(page, title).count("<img") == said
+    pictures = shown(page, "What captions find among pictures")
+    assert pictures.count("<img") == 5 * pictures.count("<q>") == 5 * 8
     assert told["classes"]["zero-shot"]["items"] == 5
     assert 'src="http' not in page
 

@@ -29,7 +29,7 @@ HEADINGS = {  # of the commands, as the help shows them
         *("data", "train", "train-on-feedback", "train-reader"),
         *("export", "add-captions", "encode"),
     ),
-    "Look closer": ("eval", "explain", "generalise", "bench"),
+    "Look closer": ("eval", "explain", "generalise", "reproduce", "bench"),
 }
 RENAMED = {  # other names of commands
     "equip": "add-captions",

@@ -23,6 +23,8 @@ class RunLog:
     def __init__(self, folder: Path, run: TrainingRun) -> None:
         train = run.recipe.train
         self.every, self.last, self.items = train.log_every, train.steps, train.items
+        if torch.cuda.is_available():
+            torch.cuda.reset_peak_memory_stats()  # of this run, not of those before
         self.begun = time.monotonic()
         self.before = run.seconds
         self.lines = _opened(folder / METRICS, run.step)

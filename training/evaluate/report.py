@@ -76,6 +76,12 @@ def report_html(title: str, sections: Sequence[ReportSection]) -> str:
     return PAGE_TEMPLATE.format(title=name, style=style, body=body)
 
 
+def page_section(page: str, title: str) -> str | None:
+    """What a page of ours shows below a heading, if it has it."""
+    _, found, after = page.partition(f"<section><h2>{escape(title)}</h2>")
+    return after.partition("</section>")[0] if found else None
+
+
 def _part(part: ReportPart) -> str:
     if isinstance(part, str):
         return "<p>" + CODE_SPAN.sub(r"<code>\1</code>", escape(part)) + "</p>"

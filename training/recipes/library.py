@@ -25,6 +25,14 @@ def load_recipe(name: str | Path, changes: Sequence[str] = ()) -> Recipe:
     return parse_recipe(raw, str(path) if not changes else f"{path} with {' '.join(changes)}")
 
 
+def change_recipe(recipe: Recipe, changes: Sequence[str]) -> Recipe:
+    """The recipe with `section.key=value` changes applied."""
+    raw = recipe.model_dump()
+    for change in changes:
+        raw = merge(raw, _change(change))
+    return parse_recipe(raw, f"{recipe.name} with {' '.join(changes)}")
+
+
 def find_recipe(name: str, beside: Path | None = None) -> Path:
     """The file of a recipe: a path, one beside the recipe that extends it, or a shipped one by its name."""
     for path in (Path(name), *([beside / name, beside / f"{name}.toml"] if beside else [])):

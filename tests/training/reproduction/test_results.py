@@ -1,0 +1,71 @@
+"""What several seeds and test sets say of a row: means, and intervals of items and of seeds."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.training import small
+from training.reproduction.results import estimate
+from training.reproduction.runs import RowMeasurement, RowRun
+from training.reproduction.tables import TableRow
+
+ROW = TableRow(name="ours", recipe="demo", fill={"which": "after"})
+PLACE = "retrieval/text_to_shape/mean/R@1"
+
+
+def measured(folder: Path, seed: int, name: str, found: object) -> RowMeasurement:
+    """A run that says so on a test set."""
+    run = RowRun(ROW, seed, small.recipe(), folder / str(seed))
+    path = folder / f"{name}.jsonl"
+    path.touch()
+    run.folder.mkdir(exist_ok=True)
+    line = {"step": 5, "seconds": 7200.0, "memory_mb": 2048}
+    (run.folder / "metrics.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+    one = RowMeasurement(run, name, ["eval"], {"set": str(path)})
+    one.folder.mkdir(parents=True)
+    (one.folder / "report.json").write_text(json.dumps(found), encoding="utf-8")
+    return one
+
+
+def recall(*values: float) -> object:
+    return {"retrieval": {"text_to_shape": {"mean": {"R@1": list(values), "NDCG@5": values[0]}}}}
+
+
+def test_one_seed_has_the_interval_of_its_items(tmp_path: Path) -> None:
+    one = measured(tmp_path, 0, "test", recall(0.5, 0.4, 0.7))
+    assert str(estimate(ROW, PLACE, [one])) == "50.0 [40.0, 70.0]"
+    assert str(estimate(ROW, PLACE.replace("R@1", "NDCG@5"), [one])) == "50.0"
+    assert str(estimate(ROW, "run/hours", [one])) == "2"
+    assert str(estimate(ROW, "run/memory", [one])) == "2"
+    assert estimate(ROW, "classes/zero-shot/accuracy", [one]) is None
+    assert estimate(ROW, "none", [one]) is None
+
+
+def test_seeds_add_what_they_differ_by(tmp_path: Path) -> None:
+    """Half widths 0.03 below and 0.04 above, and Student's 4.30 of three seeds with deviation 0.1."""
+    some = [
+        measured(tmp_path, seed, "test", recall(mean, mean - 0.03, mean + 0.04))
+        for seed, mean in enumerate((0.4, 0.5, 0.6))
+    ]
+    found = estimate(ROW, PLACE, some)
+    assert found is not None
+    apart = 4.30 * 0.1 / 3**0.5
+    assert found.mean == pytest.approx(0.5)
+    assert found.low == pytest.approx(0.5 - (0.03**2 + apart**2) ** 0.5)
+    assert found.high == pytest.approx(0.5 + (0.04**2 + apart**2) ** 0.5)
+
+
+def test_a_mean_over_sets_or_places_needs_them_all(tmp_path: Path) -> None:
+    found = {"linear probe, after": {"accuracy": [0.2, 0.1, 0.3]}}
+    others = {"linear probe, after": {"accuracy": [0.6, 0.5, 0.7]}}
+    done = [
+        measured(tmp_path, 0, "dtd", {"classes": found}),
+        measured(tmp_path, 0, "pets", {"classes": others}),
+    ]
+    place = "classes/linear probe, {which}/accuracy"
+    assert str(estimate(ROW, f"*: {place}", done)) == "40.0"
+    assert str(estimate(ROW, f"pets: {place}", done)) == "60.0 [50.0, 70.0]"
+    assert str(estimate(ROW, [f"pets: {place}", f"dtd: {place}"], done)) == "40.0"
+    assert estimate(ROW, f"cars: {place}", done) is None
+    assert estimate(ROW, [f"pets: {place}", f"cars: {place}"], done) is None

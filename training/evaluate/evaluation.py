@@ -61,6 +61,8 @@ def _check(args: argparse.Namespace) -> None:
         raise MultifoldError("--prompts are of classes: name a --label, no service")
     if args.frequencies is not None and args.draws is None:
         raise MultifoldError("--frequencies is the number of random features of each of the --draws")
+    if args.draws is not None and by_service:
+        raise MultifoldError("--draws is for checkpoints: a service keeps the vectors of one draw")
     if args.draws is not None and args.draws < LEAST_DRAWS:
         raise MultifoldError(f"a deviation needs {LEAST_DRAWS} --draws, not {args.draws}")
     if args.frequencies is not None and args.frequencies < 1:

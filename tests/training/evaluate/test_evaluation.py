@@ -176,6 +176,7 @@ def test_what_cannot_be_measured_is_said(
         ([str(bundle), str(manifest), str(manifest)], "several manifests are classified"),
         ([str(bundle), str(manifest), str(manifest), "--label", "dark"], "file names that differ"),
         ([str(bundle), str(manifest), "--draws", "2"], "--draws is for checkpoints of cloud_gaussian"),
+        (["http://127.0.0.1:1", str(manifest), "--draws", "2"], "--draws is for checkpoints: a service"),
         ([str(bundle), str(manifest), "--draws", "1"], "a deviation needs 2 --draws"),
         ([str(bundle), str(manifest), "--frequencies", "8"], "of each of the --draws"),
         ([str(bundle), str(manifest), "--draws", "2", "--frequencies", "0"], "a positive number"),

@@ -25,7 +25,7 @@ from training.reproduction.tables import PaperTable, TableRow
 NONE = "–"
 T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's, of two seeds and more
 MANY = 1.96
-SHARES = ("retrieval", "classes")  # which the papers write as percent
+SHARES = ("retrieval", "classes", "random features")  # which the papers write as percent
 NOTE = (
     "In brackets 95 % intervals: of items drawn again for one seed, and with what seeds differ for several. "
     "A mean of several numbers has that of the seeds alone."
@@ -68,11 +68,14 @@ def estimate(
 
 
 def _read(numbers: Any, path: str) -> list[float] | None:  # noqa: ANN401 (JSON)
-    """A number and its interval; twice itself without one."""
+    """A number and its interval; twice itself without one. A digit is a place in a list."""
     for key in path.split("/"):
-        if not isinstance(numbers, Mapping) or key not in numbers:
+        if isinstance(numbers, list) and key.isdigit():
+            numbers = numbers[int(key)]
+        elif isinstance(numbers, Mapping) and key in numbers:
+            numbers = numbers[key]
+        else:
             return None
-        numbers = numbers[key]
     return [float(value) for value in numbers] if isinstance(numbers, list) else [float(numbers)] * 3
 
 

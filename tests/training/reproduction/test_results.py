@@ -36,6 +36,7 @@ def test_one_seed_has_the_interval_of_its_items(tmp_path: Path) -> None:
     one = measured(tmp_path, 0, "test", recall(0.5, 0.4, 0.7))
     assert str(estimate(ROW, PLACE, [one])) == "50.0 [40.0, 70.0]"
     assert str(estimate(ROW, PLACE.replace("R@1", "NDCG@5"), [one])) == "50.0"
+    assert str(estimate(ROW, f"{PLACE}/2", [one])) == "70.0"
     assert str(estimate(ROW, "run/hours", [one])) == "2"
     assert str(estimate(ROW, "run/memory", [one])) == "2"
     assert estimate(ROW, "classes/zero-shot/accuracy", [one]) is None

@@ -90,12 +90,15 @@ def traverse(
     return tuple(_path(scores, far, pool.texts, k) for far, k in zip(outside, widths, strict=True))
 
 
-def distances_to_root(encoder: Encoder, features: Features) -> Float64[np.ndarray, " b"]:
-    """How far from the root each feature lies, as a chord in the space of index vectors.
+def distances_to_root(
+    encoder: Encoder, features: Features, root: Feature | None = None
+) -> Float64[np.ndarray, " b"]:
+    """How far from the root each feature lies, or from another one, as a chord in the space of index vectors.
 
     In Lorentz space it is 2/√c·sinh(√c·d/2), which grows with the distance d and is d near the root.
     """
-    apart = encoder.vectors(features).astype(np.float64) - encoder.vectors(root_of(encoder)[None])
+    end = root_of(encoder) if root is None else root
+    apart = encoder.vectors(features).astype(np.float64) - encoder.vectors(end[None])
     signs = 1.0 if encoder.query_signs is None else encoder.query_signs.astype(np.float64)
     chords: Float64[np.ndarray, " b"] = np.sqrt((signs * apart**2).sum(axis=1).clip(min=0))
     return chords

@@ -29,6 +29,7 @@ from training.evaluate.report import ReportFigure, ReportSection, report_html
 Widths: TypeAlias = Sequence[float | None]  # of the cones; none: without cones
 Outcome: TypeAlias = tuple[dict[str, Any], list[ReportSection]]  # numbers, and the report
 STRIPS = 12  # paths of a manifest that are drawn
+ENDS = ("root", "mean")
 PROMPTS = ("a {}", "this is a {}", "there is a {}", "a picture of a {}")
 
 
@@ -41,10 +42,10 @@ def captions_met(
 
 
 def histograms(
-    encoder: Encoder, sides: Mapping[str, Features], bins: int = figures.BINS
+    encoder: Encoder, sides: Mapping[str, Features], bins: int = figures.BINS, root: Feature | None = None
 ) -> dict[str, ShareHistogram]:
-    """The distances of each side to the root, in bins that all sides share."""
-    apart = {side: distances_to_root(encoder, features) for side, features in sides.items()}
+    """The distances of each side to the root, or to another feature, in bins that all sides share."""
+    apart = {side: distances_to_root(encoder, features, root) for side, features in sides.items()}
     return figures.share_histograms(apart, low=0.0, bins=bins)
 
 
@@ -118,14 +119,19 @@ def _traverse_manifest(
     if captions := [text for one in entries for text in one.texts]:
         sides["text"] = encoder.texts(captions).features
     distances = histograms(encoder, sides)
-    print("distance to the root:")
-    for side, one in distances.items():
-        print(f"  {side}: {one.mean:.4f} ± {one.deviation:.4f}")
+    middle: Feature = np.concatenate([one for side, one in sides.items() if side != "pool"]).mean(axis=0)
+    to_middle = histograms(encoder, sides, root=middle)
+    off = float(distances_to_root(encoder, middle[None])[0])
+    for end, found in (("the root", distances), (f"their mean, which is {off:.4f} from the root", to_middle)):
+        print(f"distance to {end}:")
+        for side, one in found.items():
+            print(f"  {side}: {one.mean:.4f} ± {one.deviation:.4f}")
     numbers: dict[str, Any] = {
         "items": len(entries),
         "pool": len(pool.texts),
         "met": {"any" if k is None else f"{k:g}": mean for k, mean in means.items()},
         "distances": {side: asdict(one) for side, one in distances.items()},
+        "mean": {"distance": off, "distances": {side: asdict(one) for side, one in to_middle.items()}},
     }
     if args.tree is not None:
         classes = [str(one.meta.get(args.class_key)) for one in entries]
@@ -136,10 +142,10 @@ def _traverse_manifest(
         path = traverse(encoder, feature, pool, args.steps, widths)[-1]
         picture = Image.fromarray(np.array(item[0]))
         strips.append(ReportFigure(figures.traversal_strip(path, picture, entry.id)))
-    chart = ReportFigure(figures.histogram_chart(distances))
+    charts = (ReportFigure(figures.histogram_chart(found)) for found in (distances, to_middle))
     bars = ReportFigure(figures.counts_chart({_cones(k): met for k, met in counts.items()}))
     return numbers, [
-        ReportSection("Distance to the root", [chart]),
+        *(ReportSection(f"Distance to the {end}", [chart]) for end, chart in zip(ENDS, charts, strict=True)),
         ReportSection("Captions met", [bars]),
         ReportSection("Paths", strips),
     ]

@@ -131,7 +131,9 @@ def test_the_command_walks_one_and_many(
     told = json.loads(Path("out.json").read_text(encoding="utf-8"))
     assert told["items"] == 2
     assert told["hierarchy"]["accuracy"] == 1
-    assert set(told["distances"]) == {"shape", "pool", "text"}
+    assert set(told["distances"]) == set(told["mean"]["distances"]) == {"shape", "pool", "text"}
+    far, near = (one["text"]["mean"] for one in (told["distances"], told["mean"]["distances"]))
+    assert abs(far - near) <= told["mean"]["distance"]
     page = Path("out.html").read_text(encoding="utf-8")
     assert page.count("data:image/webp") == 2
     assert f"without cones: {told['met']['any']:.3g}" in page

@@ -58,7 +58,7 @@ help:
 
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(BEAT) $(PIP) --editable '.[cpu,serve,render,words,fast,gl,ktx2,cad,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
+	@$(BEAT) $(PIP) --editable '.[cpu,serve,render,words,fast,gl,ktx2,cad,usd,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
 	@touch $@ .venv/.serve
 
 $(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
@@ -148,5 +148,5 @@ clean:
 lock: .venv/pyvenv.cfg
 	@$(BIN)/pip install --quiet uv
 	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra cpu --extra serve --extra render \
-	  --extra fast --extra gl --extra ktx2 --extra cad --extra heif --extra parquet --extra bucket --extra cluster --extra lite --extra mcp --extra pull --extra train --extra dev --no-header --no-annotate --quiet --upgrade \
+	  --extra fast --extra gl --extra ktx2 --extra cad --extra usd --extra heif --extra parquet --extra bucket --extra cluster --extra lite --extra mcp --extra pull --extra train --extra dev --no-header --no-annotate --quiet --upgrade \
 	  | grep -vE '^(nvidia-|cuda-|triton|libcuvs|--|#)' > constraints.txt

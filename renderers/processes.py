@@ -165,6 +165,7 @@ def _worker_environment() -> dict[str, str]:
     return {
         **{name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ},
         **{f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL")},
+        "PXR_WORK_THREAD_LIMIT": "1",
         **HEAP_SETTINGS,
         "PYTHONPATH": os.pathsep.join(map(os.path.abspath, sys.path)),
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -20,7 +20,7 @@ from app.settings import split_list
 from multifold.wire.files import Picture, UploadedFile, is_address, read_data_uri
 
 SAFE_SUFFIX = re.compile(r"\.[a-z0-9]{1,16}", re.ASCII)
-MESH_TYPES = {"model/gltf-binary": ".glb", "model/gltf+json": ".gltf"}
+MESH_TYPES = {"model/gltf-binary": ".glb", "model/gltf+json": ".gltf", "model/vnd.usdz+zip": ".usdz"}
 MESH_TYPES |= {f"model/{kind}": f".{kind}" for kind in ("obj", "stl", "ply")}
 MESH_SIGNATURES = {b"glTF": ".glb", b"ply": ".ply", b"OFF": ".off", b"solid": ".stl"}
 PICTURE_TYPES = {".jpg": "image/jpeg", ".tif": "image/tiff"}

@@ -4,7 +4,7 @@
 
 import { Refusal } from "./api.js";
 
-export const MESH = /\.(glb|gltf|obj|ply|stl|off|3mf|dae|step|stp)$/i;
+export const MESH = /\.(glb|gltf|obj|ply|stl|off|3mf|dae|step|stp|usd[zac]?)$/i;
 const KINDS = [["mesh", MESH], ["images", /\.(png|jpe?g|jpe|jfif|webp|gif|tiff?|bmp|avif|heic|heif|hif)$/i], ["texts", /\.txt$/i], ["notes", /\.json$/i]];
 
 const kindOf = (path) => KINDS.find(([, ending]) => ending.test(path))?.[0];

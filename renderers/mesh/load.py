@@ -25,7 +25,7 @@ from renderers.contracts import (
     TextureCoordinates,
     Up,
 )
-from renderers.mesh.formats import collada, gltf, step, threemf, trimesh_reader
+from renderers.mesh.formats import collada, gltf, step, threemf, trimesh_reader, usd
 from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles, read_bytes, suffix_of
 from renderers.mesh.formats.transform import rotate_vectors
 from renderers.mesh.normals import corner_normals, fill_missing_normals
@@ -37,6 +37,7 @@ _READERS = {
     ".dae": collada.read,
     ".step": step.read,
     ".stp": step.read,
+    **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), usd.read),
 }
 _AXIS_OF_FORMAT: dict[str, tuple[Axis, str]] = {
     ".glb": ("y", "glTF is Y up"),
@@ -60,7 +61,7 @@ def load_model(
     """
     suffix = suffix_of(path)
     data = read_bytes(path, limits)
-    siblings = SiblingFiles(path.parent, limits, within, bytes_read=len(data))
+    siblings = SiblingFiles(path.parent, limits, within, bytes_read=len(data), mesh=path)
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused by name
             contents = _READERS.get(suffix, trimesh_reader.read)(data, suffix, siblings, limits)

@@ -1,4 +1,4 @@
-"""Small 3MF, COLLADA, STEP and KTX2 files made by hand, so that a test says each byte that matters."""
+"""Small 3MF, COLLADA, USD, STEP and KTX2 files made by hand, so that a test says each byte that matters."""
 
 import io
 import struct
@@ -26,12 +26,17 @@ def png(*colors: tuple[int, int, int]) -> bytes:
     return data.getvalue()
 
 
-def zipped(entries: Mapping[str, bytes | str]) -> bytes:
+def zipped(entries: Mapping[str, bytes | str], packing: int = zipfile.ZIP_DEFLATED) -> bytes:
     data = io.BytesIO()
-    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(data, "w", packing) as archive:
         for name, content in entries.items():
             archive.writestr(name, content)
     return data.getvalue()
+
+
+def usdz(entries: Mapping[str, bytes | str]) -> bytes:
+    """A USD package, whose entries are never packed."""
+    return zipped(entries, zipfile.ZIP_STORED)
 
 
 def model_3mf(resources: str, build: str = '<item objectid="1"/>') -> str:

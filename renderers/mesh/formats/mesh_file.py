@@ -17,12 +17,15 @@ from jaxtyping import Int
 
 from renderers.contracts import DEFAULT_LIMITS, Axis, MeshError, MeshLimits, MeshPart, MissingFileError
 
-EXTENSIONS = (".glb", ".gltf", ".obj", ".ply", ".stl", ".off", ".3mf", ".dae", ".step", ".stp")
+EXTENSIONS = (
+    *(".glb", ".gltf", ".obj", ".ply", ".stl", ".off", ".3mf", ".dae", ".step", ".stp"),
+    *(".usdz", ".usd", ".usda", ".usdc"),
+)
+PACKAGES = (".3mf", ".usdz")  # archives that are a format of their own
 CONVERTERS = {
     **dict.fromkeys((".brep", ".iges", ".igs"), "FreeCAD"),
     **dict.fromkeys((".dwg", ".dxf"), "AutoCAD or Blender"),
     **dict.fromkeys((".ma", ".mb"), "Maya with its glTF exporter"),
-    **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), "Blender or usd2gltf"),
     ".3dm": "Rhino (Export Selected > glTF)",
     ".3ds": "Blender or assimp",
     ".abc": "Blender",
@@ -46,6 +49,7 @@ _NAMED_FILES = {
     ".dae": re.compile(rb"<init_from[^>]*>\s*(?:<ref>)?\s*([^<]{1,1000}?)\s*<"),
     ".obj": re.compile(rb"^\s*mtllib\s+(.{1,1000}?)\s*$", re.MULTILINE),
     ".mtl": re.compile(rb"^\s*(?:map_\w+|bump|disp|norm|refl)\s.*?(\S{1,1000})\s*$", re.MULTILINE),
+    ".usda": re.compile(rb"@([^@\n]{1,1000})@"),
     ".ply": re.compile(rb"^comment TextureFile\s+(.{1,1000}?)\s*$", re.MULTILINE),
 }
 _PLY_HEADER = 1 << 16  # bytes in which a PLY file names its texture
@@ -78,7 +82,7 @@ def read_bytes(path: Path, limits: MeshLimits) -> bytes:
         raise MeshError(f"the file is {size:,} bytes long; at most {limits.file_bytes:,} are read.")
     with open(path, "rb") as source:
         data = source.read(size)
-    if data.startswith(_ARCHIVES) and suffix_of(path) != ".3mf":
+    if data.startswith(_ARCHIVES) and suffix_of(path) not in PACKAGES:
         raise MeshError("the file is an archive, whatever its name says. Unpack it and send the mesh itself.")
     return data
 
@@ -124,6 +128,7 @@ class SiblingFiles:
     limits: MeshLimits
     within: Path | None = None  # the outermost folder that may be read from; the mesh's own if not given
     bytes_read: int = 0
+    mesh: Path | None = None  # itself, for libraries that open it by its name
     refused: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     paths: list[Path] = field(default_factory=list)

@@ -38,8 +38,40 @@ def originals() -> dict[str, dict[str, bytes]]:
         "off": {"mesh.off": text["off"]},
         "3mf": {"mesh.3mf": colored_3mf()},
         "dae": {"mesh.dae": made.dae('<texture texture="k"/>').encode(), "t.png": made.png((255, 0, 0))},
+        "usda": {"mesh.usda": usd("t.png").encode(), "t.png": made.png((255, 0, 0))},
+        "usdz": {"mesh.usdz": made.usdz({"root.usda": usd("t.png"), "t.png": made.png((255, 0, 0))})},
         "step": {"mesh.step": made.step_box(1, 2, 3, (1, 0, 0))},
     }
+
+
+def usd(picture: str) -> str:
+    """A textured square."""
+    return f"""#usda 1.0
+def Mesh "m" (prepend apiSchemas = ["MaterialBindingAPI"])
+{{
+    point3f[] points = [(-1, -1, 0), (1, -1, 0), (1, 1, 0), (-1, 1, 0)]
+    int[] faceVertexCounts = [4]
+    int[] faceVertexIndices = [0, 1, 2, 3]
+    texCoord2f[] primvars:st = [(0, 0), (1, 0), (1, 1), (0, 1)] (interpolation = "faceVarying")
+    rel material:binding = </p>
+}}
+def Material "p"
+{{
+    token outputs:surface.connect = </p/s.outputs:surface>
+    def Shader "s"
+    {{
+        uniform token info:id = "UsdPreviewSurface"
+        color3f inputs:diffuseColor.connect = </p/t.outputs:rgb>
+        token outputs:surface
+    }}
+    def Shader "t"
+    {{
+        uniform token info:id = "UsdUVTexture"
+        asset inputs:file = @{picture}@
+        float3 outputs:rgb
+    }}
+}}
+"""
 
 
 def rich() -> Glb:

@@ -24,6 +24,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--test", nargs="+", action="extend", default=[], metavar="NAME=FILE", help="test sets by name"
     )
+    parser.add_argument(
+        "--prompts",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="NAME=FILE",
+        help="of classes, by test set",
+    )
     parser.add_argument("--label", metavar="KEY", help="where an item's metadata has its class")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help="only these rows, by name or number")
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="default: 0")

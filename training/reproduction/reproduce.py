@@ -78,6 +78,7 @@ def make_options(args: argparse.Namespace, table: PaperTable) -> RunOptions:
         manifest=learned,
         tests=tests,
         label=label,
+        prompts=files_of_sets(args.table, table, "--prompts", args.prompts),
         small=args.small,
         steps=args.steps,
         seconds=args.seconds,
@@ -91,15 +92,22 @@ def test_sets(
 ) -> Mapping[str, Path]:
     """The table's sets as they are named; a manifest may stand for the others."""
     sets = {one: stand_in for one in table.sets if "*" not in one and stand_in is not None}
+    sets |= files_of_sets(name, table, "--test", named)
+    if table.sets and not sets:
+        raise MultifoldError(f"{name} is measured on {', '.join(table.sets)}: name some by --test NAME=FILE")
+    return sets
+
+
+def files_of_sets(name: str, table: PaperTable, option: str, named: Sequence[str]) -> dict[str, Path]:
+    """Of some of the table's sets a file each, as an option names them."""
+    files = {}
     for one in named:
         known, _, path = one.partition("=")
         if not path or not any(fnmatchcase(known, pattern) for pattern in table.sets):
             told = ", ".join(table.sets) or "no sets beside its manifest"
-            raise MultifoldError(f"--test {one}: {name} knows {told}, as NAME=FILE")
-        sets[known] = Path(path)
-    if table.sets and not sets:
-        raise MultifoldError(f"{name} is measured on {', '.join(table.sets)}: name some by --test NAME=FILE")
-    return sets
+            raise MultifoldError(f"{option} {one}: {name} knows {told}, as NAME=FILE")
+        files[known] = Path(path)
+    return files
 
 
 def check_labels(path: Path, label: str) -> None:

@@ -36,6 +36,7 @@ class RunOptions:
     manifest: Path | None = None
     tests: Mapping[str, Path] = field(default_factory=dict)  # manifests of test sets, by name
     label: str = "label"
+    prompts: Mapping[str, Path] = field(default_factory=dict)  # of the classes of test sets
     small: bool = False
     steps: int | None = None
     seconds: float | None = None
@@ -138,7 +139,8 @@ class RowMeasurement:
     @cached_property
     def folder(self) -> Path:
         """Of the files that the commands write; tables that measure alike share it."""
-        key = _digest([self.commands, self.filled, content(Path(self.filled["set"]))])
+        read = [content(Path(self.filled[name])) for name in ("set", "prompts") if name in self.filled]
+        key = _digest([self.commands, self.filled["label"], read])
         return self.run.folder / "measured" / key
 
     @property
@@ -164,12 +166,15 @@ class RowMeasurement:
 def plan_measurements(table: PaperTable, run: RowRun, options: RunOptions) -> list[RowMeasurement]:
     """One for each test set."""
     places = {"label": options.label, "cache": str(options.cache), "checkpoint": str(run.folder / CHECKPOINT)}
-    return [
-        RowMeasurement(
-            run, name, [*map(run.row.filled, table.measures_of(name))], {**places, "set": str(path)}
-        )
-        for name, path in options.tests.items()
-    ]
+    planned = []
+    for name, path in options.tests.items():
+        commands = [*map(run.row.filled, table.measures_of(name))]
+        filled = {**places, "set": str(path)}
+        if name in options.prompts:
+            commands = [f"{one} --prompts {{prompts}}" if "{label}" in one else one for one in commands]
+            filled["prompts"] = str(options.prompts[name])
+        planned.append(RowMeasurement(run, name, commands, filled))
+    return planned
 
 
 def _digest(told: object) -> str:

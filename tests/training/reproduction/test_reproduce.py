@@ -14,6 +14,7 @@ from tests.training import small
 from training.commands.reproduce import add_arguments
 from training.data.furniture.dataset import FurnitureOrder, write_furniture
 from training.reproduction import reproduce
+from training.reproduction.runs import content
 from training.reproduction.tables import load_table, table_names
 
 TINY = ["--small", "--set", "train.items=4", "text.vocabulary=290", "image.width=16", "text.width=16"]
@@ -82,6 +83,10 @@ def test_what_is_missing_is_told_before_anything_is_trained(photos: Path, tmp_pa
         ),
         ([FLICKR, *given, "--test", "imagenet=x"], "knows no sets beside its manifest"),
         (["euclip:1", *given], "measured on imagenet, shifts/[*].*: name some by --test"),
+        (
+            ["euclip:1", *given, "--small", "--label", "colour", "--prompts", "inet=x"],
+            "--prompts inet=x: euclip:1",
+        ),
         (["euclip:1", *given, "--test", "inet=x"], "--test inet=x: euclip:1 knows imagenet"),
         (["euclip:1", *given, "--test", f"imagenet={photos}"], "1 has no 'label' in its metadata"),
         (["mxm:99", *given], "no table mxm:99"),
@@ -94,6 +99,33 @@ def test_what_is_missing_is_told_before_anything_is_trained(photos: Path, tmp_pa
 def test_the_list_needs_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduced(tmp_path, "--list") == 0
     assert "mxm:5  Table 5" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_classes_have_prompts_of_their_own(
+    photos: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = tmp_path / "my prompts.txt"
+    lines.write_text("number {}\n", encoding="utf-8")
+    words = [
+        "euclip:1",
+        "--manifest",
+        str(photos),
+        "--label",
+        "colour",
+        *TINY,
+        "--steps",
+        "1",
+        "--rows",
+        "CLIP",
+    ]
+    assert reproduced(tmp_path, *words) == 0
+    assert "--prompts" not in capsys.readouterr().out
+    for text, runs in (("number {}", 1), ("number {}", 0), ("a {} square", 1)):
+        lines.write_text(f"{text}\n", encoding="utf-8")
+        content.cache_clear()
+        assert reproduced(tmp_path, *words, "--prompts", f"imagenet={lines}") == 0
+        assert capsys.readouterr().out.count(f"--prompts '{lines}'\n") == runs
 
 
 @pytest.mark.slow

@@ -18,11 +18,11 @@ def measured(folder: Path, seed: int, name: str, found: object) -> RowMeasuremen
     """A run that says so on a test set."""
     run = RowRun(ROW, seed, small.recipe(), folder / str(seed))
     path = folder / f"{name}.jsonl"
-    path.touch()
+    path.write_text(name, encoding="utf-8")
     run.folder.mkdir(exist_ok=True)
     line = {"step": 5, "seconds": 7200.0, "memory_mb": 2048}
     (run.folder / "metrics.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
-    one = RowMeasurement(run, name, ["eval"], {"set": str(path)})
+    one = RowMeasurement(run, name, ["eval"], {"set": str(path), "label": "kind"})
     one.folder.mkdir(parents=True)
     (one.folder / "report.json").write_text(json.dumps(found), encoding="utf-8")
     return one

@@ -16,10 +16,10 @@ words answer by themselves, so they cannot tell what a leg is worth to users who
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float64
 
 from index.contracts import Space
 from index.fit.questions import (
@@ -77,8 +77,7 @@ AS_PEOPLE_ASK = 0.5  # how much a question counts for a confidence that tells ho
 DIGITS = 4  # of what is kept of an outcome
 MOST_GAINS = 0.9  # the share of queries without a meaning that are known as such
 
-EachEvidence: TypeAlias = Sequence[Float64[np.ndarray, " _"]]  # of each trial, in nats
-HeldOut: TypeAlias = tuple[EachEvidence, Sequence[Trial]]  # by weights that other items gave
+HeldOut: TypeAlias = Sequence[tuple[Evidence, Trial]]  # the evidence by weights that other items gave
 
 
 def read_model(now: Connection, made_with: str) -> EvidenceModel | None:
@@ -158,29 +157,25 @@ def _fit_side(side: Side, asked: Sequence[Trial]) -> SideModel:
     fitted = replace(
         _fit_both(prior, every), queries=len(trials), judgements=sum(trial.votes for trial in trials)
     )
-    halves = [[t for t in trials if t.owner % 2 == half] for half in (0, 1)]
-    if len(trials) < FEWEST_JUDGED or not all(halves):
+    if len(trials) < FEWEST_JUDGED or len({trial.owner % 2 for trial in trials}) < 2:
         return fitted
 
     def held_out(legs: Sequence[Leg]) -> HeldOut:
-        """The evidence for the candidates of every trial, by the weights that the other half gave."""
-        evidence, asked = [], []
-        for half, others in (halves, halves[::-1]):
-            model = SideModel(fit_weights(prior.weights, teaching(others), legs))
-            evidence += [trial.scores.ratios(model).sum(axis=1) for trial in half]
-            asked += half
-        return evidence, asked
+        """The usual questions, by the weights of these legs alone."""
+        return _held_out(
+            trials, trials, lambda some: SideModel(fit_weights(prior.weights, teaching(some), legs))
+        )
 
     whole = held_out(heard)
     quality = {
         leg: LegQuality(
-            recall_alone=_recall(*held_out([leg]), 1),
-            recall_without=_recall(*held_out([one for one in heard if one != leg]), 1),
+            recall_alone=_recall(held_out([leg]), 1),
+            recall_without=_recall(held_out([one for one in heard if one != leg]), 1),
         )
         for leg in heard
     }
-    recall = {"1": _recall(*whole, 1), "10": _recall(*whole, 10)}
-    judged = _by_other_half(prior, every, asked)
+    recall = {"1": _recall(whole, 1), "10": _recall(whole, 10)}
+    judged = _held_out(every, asked, partial(_fit_both, prior))
     told = [(evidence, trial) for evidence, trial in judged if trial.tells]
     return replace(
         fitted,
@@ -191,19 +186,19 @@ def _fit_side(side: Side, asked: Sequence[Trial]) -> SideModel:
     )
 
 
-def _by_other_half(
-    prior: SideModel, every: Sequence[Trial], asked: Sequence[Trial]
-) -> list[tuple[Evidence, Trial]]:
-    """What is asked of each half of the items, with the evidence by all weights that the other half gave."""
+def _held_out(
+    taught: Sequence[Trial], asked: Sequence[Trial], fit: Callable[[Sequence[Trial]], SideModel]
+) -> HeldOut:
+    """What is asked of each half of the items, by what was fitted on the other half."""
     judged = []
     for half in (0, 1):
-        fitted = _fit_both(prior, [trial for trial in every if trial.owner % 2 != half])
+        model = fit([trial for trial in taught if trial.owner % 2 != half])
         mine = [trial for trial in asked if trial.owner % 2 == half]
-        judged += [(trial.scores.ratios(fitted).sum(axis=1), trial) for trial in mine]
+        judged += [(trial.scores.ratios(model).sum(axis=1), trial) for trial in mine]
     return judged
 
 
-def _outcomes(judged: Sequence[tuple[Evidence, Trial]]) -> dict[QueryClass, tuple[Outcome, ...]]:
+def _outcomes(judged: HeldOut) -> dict[QueryClass, tuple[Outcome, ...]]:
     """How the questions went that are as people ask, those that gained least first."""
     outcomes: dict[QueryClass, list[Outcome]] = {}
     for evidence, trial in judged:
@@ -216,12 +211,9 @@ def _outcomes(judged: Sequence[tuple[Evidence, Trial]]) -> dict[QueryClass, tupl
     return {name: tuple(sorted(some)) for name, some in outcomes.items()}
 
 
-def _recall(evidence: EachEvidence, trials: Sequence[Trial], first: int) -> float:
+def _recall(judged: HeldOut, first: int) -> float:
     """The share of queries with a right item among the first; ties go to the wrong ones."""
-    ranks = [
-        np.sum(values[t.candidates & ~t.right] >= values[t.right].max())
-        for values, t in zip(evidence, trials, strict=True)
-    ]
+    ranks = [np.sum(values[t.candidates & ~t.right] >= values[t.right].max()) for values, t in judged]
     return round(float(np.mean(np.array(ranks) < first)), 4)
 
 
@@ -239,7 +231,7 @@ def _counts_for_confidence(trial: Trial) -> float:
     return strange if trial.kind == "other words" else 1 - strange if trial.kind in TEXTLESS else 1.0
 
 
-def fit_confidence(judged: Sequence[tuple[Evidence, Trial]], spread: float) -> Curves:
+def fit_confidence(judged: HeldOut, spread: float) -> Curves:
     """The logistic curves of the best candidates, right or not: of the first, and of the others."""
     facts, right, counts = [], [], list[float]()
     for of_trial, trial in judged:

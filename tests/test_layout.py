@@ -37,9 +37,7 @@ LATE_IMPORTS: set[str] = {
     "training.evaluate.opening → training.evaluate.evaluated_checkpoint",
 }
 CIRCLES: set[str] = set()
-PACKED_ARGUMENTS: set[str] = {
-    "index.fit.fit → _recall",
-}
+PACKED_ARGUMENTS: set[str] = set()
 
 
 @pytest.mark.parametrize("room", ROOMS)

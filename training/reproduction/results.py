@@ -178,8 +178,22 @@ class TableResults:
                         parts.append(ReportFigure(shown, row.name))
             if parts:
                 yield ReportSection(title, parts)
+        if self.table.chart:
+            yield ReportSection("Chart", [self._chart()])
         if self.table.curve and self.done:
             yield ReportSection("Curves", [self._curves(self.table.curve)])
+
+    def _chart(self) -> ReportFigure:
+        """Some columns over what the rows differ by, the paper's and ours."""
+        rows = [(row.x, row) for row in self.table.rows if row.x is not None]
+        most = max(x for x, _ in rows)
+        lines = []
+        for title in self.table.chart:
+            column = [*self.table.columns].index(title)
+            found = [(x / most, self.cells.get(row.name, [None] * (column + 1))[column]) for x, row in rows]
+            lines.append(([(x / most, row.paper[column] / 100) for x, row in rows], f"{title}, paper"))
+            lines.append(([(x, one.mean) for x, one in found if one is not None], f"{title}, ours"))
+        return ReportFigure(line_chart(lines, [(x / most, f"{x:g}") for x, _ in rows]))
 
     def _curves(self, key: str) -> ReportFigure:
         """A number of the logs over the steps, each row's first seed."""

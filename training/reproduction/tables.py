@@ -26,6 +26,7 @@ class TableRow(RecipeSection):
     changes: tuple[str, ...] = ()  # as of `multifold train --set`
     fill: Mapping[str, str] = Field(default_factory=dict)
     paper: tuple[float, ...] = ()  # its own figures, nan where it has none
+    x: float | None = None  # its place in a chart
 
     def filled(self, text: str) -> str:
         """The text with what the row fills in."""
@@ -46,6 +47,7 @@ class PaperTable(RecipeSection):
         default_factory=dict
     )  # title: page and section, `report.html: Retrieval`
     curve: str = ""  # a number of the log, drawn over the steps
+    chart: tuple[str, ...] = ()  # columns of shares, drawn over the rows' x
     rows: tuple[TableRow, ...]
 
     def measures_of(self, name: str) -> tuple[str, ...]:

@@ -157,7 +157,9 @@ def test_every_table_runs_to_its_end(name: str, furniture: Path, capsys: pytest.
     page = (furniture / "out" / f"{name.replace(':', '-')}.html").read_text(encoding="utf-8")
     shown = [title for title in table.figures if f"<h2>{title}</h2><figure>" in page]
     assert shown == [title for title in table.figures if "pictures" not in title]  # there are no photos
-    assert ("<h2>Curves</h2>" in page) == bool(table.curve)
+    assert ("<h2>Curves</h2><figure>" in page) == bool(table.curve)
+    assert ("<h2>Chart</h2><figure>" in page) == bool(table.chart)
+    assert page.count(", ours</text>") == len(table.chart)
     found = json.loads((furniture / "out" / f"{name.replace(':', '-')}.json").read_text(encoding="utf-8"))
     assert set(found["rows"]) == {row.name for row in table.ours}
     for columns in found["rows"].values():

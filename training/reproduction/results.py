@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
-from math import isnan, nan, sqrt
+from math import isnan, log, nan, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -196,13 +196,17 @@ class TableResults:
         return ReportFigure(line_chart(lines, [(x / most, f"{x:g}") for x, _ in rows]))
 
     def _curves(self, key: str) -> ReportFigure:
-        """A number of the logs over the steps, each row's first seed."""
+        """The logarithm of a number of the logs over the steps, each row's first seed."""
         firsts = {row.name: self.of(row)[0].run for row in self.table.ours if self.of(row)}
         logs = {name: [(one["step"], one[key]) for one in run.log(key)] for name, run in firsts.items()}
-        steps, most = (max(point[axis] for log in logs.values() for point in log) for axis in (0, 1))
-        lines = [([(x / steps, y / most) for x, y in log], name) for name, log in logs.items()]
+        steps = max(step for one in logs.values() for step, _ in one)
+        values = [value for one in logs.values() for _, value in one]
+        low, high = min(values), max(values)
+        wide = log(high / low) or 1.0
+        lines = [([(x / steps, log(y / low) / wide) for x, y in one], name) for name, one in logs.items()]
         ticks = [(share / 4, f"{steps * share / 4:g}") for share in range(5)]
-        return ReportFigure(line_chart(lines, ticks), f"{key} over steps; 100 % is {most:.4g}")
+        caption = f"The logarithm of the {key} over steps: 0 % is {low:.4g}, 100 % is {high:.4g}."
+        return ReportFigure(line_chart(lines, ticks), caption)
 
     def _runs(self) -> Iterator[ReportSection]:
         rows = []

@@ -113,7 +113,8 @@ class BatchStream(Iterator[TrainingBatch]):
         self.last_pairs = np.cumsum(count_pairs(groups.pixels.shape[1], captions, train))
         self.count = int(self.last_pairs[-1]) if train.pairs else len(groups.captions)
         if train.items > self.count:
-            needs = f"a step takes {train.items} items, and there are {self.count}"
+            drawn = "pairs" if train.pairs else "items"
+            needs = f"a step takes {train.items} {drawn}, and there are {self.count}"
             raise MultifoldError(f"{needs}; set items = {self.count}")
 
     def __next__(self) -> TrainingBatch:

@@ -92,4 +92,5 @@ def announce(run: PreparedRun, place: RunPlace, stored: CheckpointContent | None
         ranks.say(f"the warm-up takes all of the {train.steps} steps: the full rate is never reached")
     steps = train.steps - (0 if stored is None or stored.run is None else stored.run["step"])
     shared = f", shared by {ranks.count} processes" if ranks.count > 1 else ""
-    ranks.say(f"training for {steps} steps of {train.items} items on {place.device}{shared}")
+    drawn = "pairs" if train.pairs else "items"
+    ranks.say(f"training for {steps} steps of {train.items} {drawn} on {place.device}{shared}")

@@ -80,7 +80,10 @@ def _read(numbers: Any, path: str) -> list[float] | None:  # noqa: ANN401 (JSON)
 
 
 def _over_seeds(seeds: Sequence[Sequence[Sequence[float]]], percent: bool) -> RowEstimate:
-    """Of each seed, numbers with intervals: half widths of items, and of seeds, add up as squares."""
+    """Of each seed, numbers with intervals: half widths of items, and of seeds, add up as squares.
+
+    No number of a table is below 0, and no share above 1.
+    """
     means = [fmean(value[0] for value in values) for values in seeds]
     alone = [values[0] for values in seeds if len(values) == 1]
     below = fmean(mean - low for mean, low, _ in alone) if alone else 0.0
@@ -90,7 +93,8 @@ def _over_seeds(seeds: Sequence[Sequence[Sequence[float]]], percent: bool) -> Ro
         student = T95[count - 2] if count - 2 < len(T95) else MANY
         apart = student * stdev(means) / sqrt(count)
     mean = fmean(means)
-    return RowEstimate(mean, mean - sqrt(below**2 + apart**2), mean + sqrt(above**2 + apart**2), percent)
+    low, high = mean - sqrt(below**2 + apart**2), mean + sqrt(above**2 + apart**2)
+    return RowEstimate(mean, max(low, 0.0), min(high, 1.0) if percent else high, percent)
 
 
 @dataclass(frozen=True)

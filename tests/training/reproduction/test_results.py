@@ -57,6 +57,13 @@ def test_seeds_add_what_they_differ_by(tmp_path: Path) -> None:
     assert found.high == pytest.approx(0.5 + (0.04**2 + apart**2) ** 0.5)
 
 
+def test_two_seeds_say_little_and_no_share_is_beyond_its_bounds(tmp_path: Path) -> None:
+    some = [
+        measured(tmp_path, seed, "test", recall(mean, mean, mean)) for seed, mean in enumerate((0.4, 0.6))
+    ]
+    assert str(estimate(ROW, PLACE, some)) == "50.0 [0.0, 100.0]"  # 12.71 times 0.1
+
+
 def test_a_mean_over_sets_or_places_needs_them_all(tmp_path: Path) -> None:
     found = {"linear probe, after": {"accuracy": [0.2, 0.1, 0.3]}}
     others = {"linear probe, after": {"accuracy": [0.6, 0.5, 0.7]}}

@@ -35,10 +35,11 @@ Line: TypeAlias = dict[str, Any]  # of the data: a file with its text
 
 RECIPE = "folder-small"
 ONE = "one caption"
+DEFAULT = "hard"  # the loss of the recipe
 ARMS: Mapping[str, Sequence[str]] = {
     ONE: ("loss.name=infonce_mask", "train.captions=1"),
     "SupCon": ("loss.name=all_positives", "train.captions=0"),
-    "hard": ("loss.name=hard", "train.captions=0"),
+    DEFAULT: ("loss.name=hard", "train.captions=0"),
     "MFH": ("loss.name=mfh", "train.captions=0"),
 }
 SEEDS = range(5)
@@ -238,9 +239,10 @@ def _table(world: CaptionWorld, results: StoredResults, prepared: PreparedRun) -
         recalls = [f"{mean(one[name] for one in ours):.1f}" for name in (MEASURE, *COLUMNS)]
         seconds = f"{mean(one['seconds'] for one in ours):.0f}"
         yield row(arm, ours[0]["rate"], ours[0]["steps"], seconds, *recalls)
-    for arm in world.arms[1:]:
-        leads = [_lead(runs[arm], runs[ONE], name) for name in (MEASURE, *COLUMNS)]
-        yield row(f"*{arm} over {ONE}*", "", "", "", *leads)
+    for base in (ONE, DEFAULT):
+        for arm in (arm for arm in world.arms if base in world.arms and arm not in (ONE, base)):
+            leads = [_lead(runs[arm], runs[base], name) for name in (MEASURE, *COLUMNS)]
+            yield row(f"*{arm} over {base}*", "", "", "", *leads)
 
 
 def _lead(ours: Sequence[Result], theirs: Sequence[Result], name: str) -> str:

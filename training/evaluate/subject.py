@@ -104,9 +104,8 @@ def encode_test_set(subject: EvaluatedEncoder, entries: Sequence[ManifestEntry],
     shapes = make_bank(_encode(subject, flat, "views"), [count if entry.mesh else 0 for entry in entries])
     paths = [path for entry in entries for path in entry.images]
     photos = make_bank(_encode(subject, paths, "photos"), [len(entry.images) for entry in entries])
-    texts = make_text_bank(
-        subject.encoder.texts([text for some in captions for text in some]).features, captions
-    )
+    said = [text for some in captions for text in some]
+    texts = make_text_bank(subject.encoder.texts(said).features if said else NO_FEATURES, captions)
     observed = HeldOutFeatures(captions, texts, photos, shapes)
     if subject.points is not None and meshed:
         assert isinstance(subject.encoder, PointEncoder)

@@ -67,6 +67,18 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return small.train(wanted, tmp_path_factory.mktemp("cloud"))
 
 
+def test_a_set_without_captions_is_classified(bundle: Path, cloud: Path, tmp_path: Path) -> None:
+    """As ImageNet and its like are: labels, and no text."""
+    entries = [replace(entry, texts=()) for entry in photos_by_colour(tmp_path)]
+    write(tmp_path / "labelled.jsonl", entries)
+    for encoder in (bundle, cloud):
+        words = ("--split", "test", "--label", "colour")
+        told = measured(encoder, tmp_path / "labelled.jsonl", tmp_path / "out", *words)
+        assert told["data"]["texts"] == 0
+        assert told["retrieval"] == {}
+        assert told["classes"]["zero-shot"]["items"] == 2
+
+
 def photos_by_colour(folder: Path, colours: tuple[str, ...] = ("red", "blue")) -> list[ManifestEntry]:
     """One photo of each colour in each split."""
     entries = []

@@ -111,7 +111,7 @@ function facet(key, counted, chosen, open) {
   const sum = chosen ? `${name}: ${between ? told(chosen) : chosen.map(worded).join(", ")}` : name;
   return h("details", { class: chosen ? "facet chosen" : "facet", name: "facet", open, "data-facet": key },
     h("summary", { "data-key": key }, h("span", {}, sum)),
-    h("div", { class: "choices", role: "group", "aria-label": name }, ...(between ? range(key, ranges[key], chosen) : choices(key, found, chosen))));
+    h("div", { class: between ? "choices range" : "choices", role: "group", "aria-label": name }, ...(between ? range(key, ranges[key], chosen) : choices(key, found, chosen))));
 }
 
 export async function show(asked) {

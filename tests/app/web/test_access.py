@@ -3,16 +3,22 @@
 import re
 from collections.abc import Callable
 from importlib.resources import files
+from itertools import product
 from typing import Any
 
 import pytest
 
 from tests.app import browser
-from tests.app.browser import Page
+from tests.app.browser import STICKS_OUT, Page
 
 pytestmark = browser.marks
-AXE = (files("axe_core_python") / "axe.min.js").read_text(encoding="utf-8")
-RUN = "const done = arguments[0]; axe.run().then(done, (error) => done(String(error)))"
+AXE = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
+OPTIONS = {"rules": {"target-size": {"enabled": True}}}  # of WCAG 2.2, and off unless asked for
+RUN = "const done = arguments[1]; axe.run(arguments[0]).then(done, (error) => done(String(error)))"
+
+# How far what is in a panel sticks out of it.
+INNER = """const panels = document.querySelectorAll(".choices, dialog[open] > *");
+return [...panels].filter((one) => one.checkVisibility()).map((one) => one.scrollWidth - one.clientWidth)"""
 
 
 def empty(page: Page) -> None:
@@ -41,6 +47,17 @@ def mix(page: Page) -> None:
 def detail(page: Page) -> None:
     page.open("/?q=a+red+box&item=red-box")
     page.wait(lambda: page.find("#detail").is_displayed() and page.count("#detail .near a") > 0)
+
+
+def options(page: Page) -> None:
+    results(page)
+    page.open_options()
+
+
+def why(page: Page) -> None:
+    detail(page)
+    page.click(".explain")
+    page.wait(lambda: page.count(".why .sides dt") > 0)
 
 
 def collection(page: Page) -> None:
@@ -111,18 +128,20 @@ def test_a_screen_reader_is_told_where_it_is_in_an_item(page: Page) -> None:
     assert not [name for role, name, _ in found if role == "searchbox"]  # what lies behind is out of reach
 
 
-STATES = [empty, results, nothing, mix, detail, collection, work, listed]
+STATES = [empty, results, options, nothing, mix, detail, why, collection, work, listed]
 
 
 @pytest.mark.parametrize("state", STATES)
 def test_no_fault_is_found(page: Page, state: Callable[[Page], None]) -> None:
     with page.sized(1280):
         state(page)
-    for theme in ("light", "dark"):
-        with page.sized(1280, theme=theme):
-            page.script(AXE)
-            found = page.driver.execute_async_script(RUN)
-            page.shot(f"access-{state.__name__}-{theme}")
+    page.script(AXE)
+    for width, theme in product((360, 1400), ("light", "dark")):
+        with page.sized(width, theme=theme):
+            found = page.driver.execute_async_script(RUN, OPTIONS)
+            page.shot(f"access-{state.__name__}-{width}-{theme}")
+            assert page.script(STICKS_OUT) == 0
+            assert set(page.script(INNER)) <= {0}
         assert len(found["passes"]) > 20
         assert [told(fault) for fault in found["violations"]] == []
 

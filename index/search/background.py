@@ -24,11 +24,13 @@ class BackgroundSample:
     _version: int = 0
 
     def editions(self, now: Connection, size: int, version: int) -> Ids:
-        """The present sample, rising, of a collection of so many items; what is written anew leaves it.
+        """The present sample, rising, of a collection of about so many items; what is written anew leaves it.
 
-        All of a small collection are in it, so a restart changes no answer there.
+        All of a small collection are in it, so a restart changes no answer there. Engines may count items
+        that ended, the sample has none.
         """
-        changed = abs(version - self._version) > (0 if size < ITEMS else size / 4)
+        small = min(size, len(self._editions)) < ITEMS
+        changed = abs(version - self._version) > (0 if small else size / 4)
         if changed or not self._size * 4 / 5 <= size <= max(self._size * 5 / 4, 1):
             self._editions, self._size, self._version = sample_editions(now, ITEMS), size, version
         return self._editions

@@ -23,6 +23,7 @@ from index.cluster.milvus_engine import MilvusEngine
 from index.collection import Collection
 from index.contracts import MILVUS, IndexPlan, IndexPlanError
 from index.maintenance.restore import restore_snapshot
+from index.search import background
 from index.search.engine_set import EngineSet
 from index.store.filters import parse_filter
 from index.store.metadata import FEED_MARK
@@ -257,6 +258,24 @@ def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
         finally:
             go_on.set()
         assert answers(waits.result()) == brute(items[:4], SPACE, ASKED)
+
+
+def test_what_ended_changes_no_answer(
+    tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Items that were written often are asked for as after a restart, when all is read anew."""
+    monkeypatch.setattr(background, "ITEMS", 6)
+    asked = query(feature(1, 2, -1), limit=50, target="item")
+
+    def evidence(collection: Collection) -> list[tuple[str, float]]:
+        return [(hit.id, hit.evidence[0].value) for hit in collection.search(asked)]
+
+    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
+        for seed in range(5):
+            collection.upsert(things(3, seed))
+            found = evidence(collection)
+    with Collection.open(tmp_path, SPACE, cluster=cluster) as collection:
+        assert evidence(collection) == found
 
 
 def test_a_search_is_repeated_if_rows_that_it_needs_were_removed_meanwhile(

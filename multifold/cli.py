@@ -62,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if _is_read():
             raise
         return 141
+    finally:
+        gc.unfreeze()  # else extensions tell of leaks when the process ends
 
 
 def _answer(words: Sequence[str]) -> int:

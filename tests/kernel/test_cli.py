@@ -143,6 +143,7 @@ def test_a_command_runs_and_may_name_the_module_of_its_work(capsys: pytest.Captu
     assert "More about greeting." in capsys.readouterr().out
     assert not sys.modules["greetings.commands.greet"].WATCHED
     assert gc.isenabled()
+    assert not gc.get_freeze_count()  # when a process ends, what is left is no leak
 
 
 @pytest.mark.parametrize(

@@ -129,11 +129,11 @@ class _Gather(torch.autograd.Function):
 def join_processes(device: str) -> Iterator[tuple[ProcessRank, str]]:
     """The ranks that torchrun started, or this process alone, and its device."""
     if "WORLD_SIZE" not in os.environ or int(os.environ["WORLD_SIZE"]) < 2:
-        yield SINGLE_PROCESS, _chosen(device)
+        yield SINGLE_PROCESS, choose_device(device)
         return
     if device.startswith("cuda:"):
         raise MultifoldError("under torchrun every process takes a GPU of its own: say --device cuda")
-    kind = _chosen(device)
+    kind = choose_device(device)
     mine = f"cuda:{os.environ.get('LOCAL_RANK', 0)}" if kind == "cuda" else kind
     if kind == "cuda":
         torch.cuda.set_device(mine)
@@ -144,7 +144,8 @@ def join_processes(device: str) -> Iterator[tuple[ProcessRank, str]]:
         dist.destroy_process_group()
 
 
-def _chosen(device: str) -> str:
+def choose_device(device: str) -> str:
+    """The device of that name; `auto`: a GPU if there is one."""
     if device != "auto":
         return device
     return "cuda" if torch.cuda.is_available() else "cpu"

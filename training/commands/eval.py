@@ -33,6 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", metavar="KEY", help="a key of the items' metadata: tables by its values")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="for report.json, .md and .html")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")
+    device = "of a checkpoint: cuda, cuda:1, or auto for a GPU if there is one; default: %(default)s"
+    parser.add_argument("--device", default="cpu", help=device)
     parser.add_argument("--probe", action="store_true", help="with --label: linear probe, from train and val")
     prompts = "with --label: prompts of a class, one a line, with {} in the class's place"
     parser.add_argument("--prompts", type=Path, metavar="FILE", help=prompts)

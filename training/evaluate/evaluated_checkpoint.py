@@ -7,6 +7,7 @@ import torch
 
 from multifold.bundle.bundle import file_hash
 from training import checkpoint, prepare, towers
+from training.distributed import choose_device
 from training.evaluate.grad_cam import GradientExplainer
 from training.evaluate.linear_probe import features_before_projection
 from training.evaluate.subject import EvaluatedEncoder
@@ -14,11 +15,12 @@ from training.geometries.pointcloud import KernelCloud
 from training.retrieval.encoder import TorchEncoder
 
 
-def evaluated_checkpoint(path: Path) -> EvaluatedEncoder:
+def evaluated_checkpoint(path: Path, device: str = "cpu") -> EvaluatedEncoder:
+    """On a device, of which `auto` is a GPU if there is one."""
     trained = checkpoint.load_checkpoint(path)
     recipe = trained.recipe
     geometry = trained.model.geometry
-    encoder = TorchEncoder(trained.model, prepare.reader(recipe, trained.tokenizer))
+    encoder = TorchEncoder(trained.model.to(choose_device(device)), prepare.reader(recipe, trained.tokenizer))
     return EvaluatedEncoder(
         encoder=encoder,
         image=towers.image_spec(recipe.image),

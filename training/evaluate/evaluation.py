@@ -108,7 +108,7 @@ def _measure(args: argparse.Namespace) -> dict[str, Any]:
 
 def repeat_command(args: argparse.Namespace) -> str:
     """The command line that repeats this measurement."""
-    left_out = {"encoder", "manifest", "manifests", "out", "cache", "key"}
+    left_out = {"encoder", "manifest", "manifests", "out", "cache", "key", "device"}
     options = [
         word
         for name, value in vars(args).items()
@@ -138,7 +138,7 @@ def _measure_service(
 def _measure_encoder(
     args: argparse.Namespace, protocol: Protocol, entries: list[ManifestEntry]
 ) -> Measurement:
-    subject = open_evaluated(Path(args.encoder))
+    subject = open_evaluated(Path(args.encoder), args.device)
     encoder = subject.encoder
     equal_texts = protocol.equal_texts
     test = encode_test_set(subject, entries, args.cache)

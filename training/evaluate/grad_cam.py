@@ -36,7 +36,7 @@ class GradientExplainer:
         self.method: ExplanationMethod = method or ("points" if cloud else "grad-cam")
         if self.method == "occlusion" or (self.method == "points" and not cloud):
             raise ExplanationError(f"a checkpoint of these towers is not explained by {method}; try grad-cam")
-        self.model = model
+        self.model, self.device = model, encoder.device
         self.tokenizer = encoder.tokenizer
 
     @property
@@ -73,13 +73,13 @@ class GradientExplainer:
         self, tower: Tower, observed: Tensor, other: Vector, places: Sequence[int]
     ) -> Float32[np.ndarray, " p"]:
         """Of each of these places."""
-        towards = torch.from_numpy(other)
+        towards, observed = torch.from_numpy(other).to(self.device), observed.to(self.device)
         if self.method == "points":
             with torch.inference_mode():
                 shares = (tower.points(observed)[0] @ towards)[[*places]]
         else:
             shares = grad_cam(tower, self.model.geometry, observed, towards, places)
-        return np.asarray(shares, np.float32)
+        return np.asarray(shares.cpu(), np.float32)
 
 
 def grad_cam(

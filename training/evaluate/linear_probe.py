@@ -42,11 +42,11 @@ def features_before_projection(encoder: TorchEncoder, batch: PixelBatch) -> Feat
     tower = encoder.model.image
     assert isinstance(tower, Tower)
     with torch.inference_mode():
-        tokens, mask = tower.tokens(torch.from_numpy(np.array(batch)))
+        tokens, mask = tower.tokens(torch.from_numpy(np.array(batch)).to(encoder.device))
         if isinstance(tower.project, CloudHead):
             weights = tower.project.geometry.weigh((tokens @ tower.project.weights).squeeze(2), mask)
             tokens = (weights[:, :, None] * tokens).sum(1, keepdim=True)
-        read: Features = tokens.flatten(1).float().numpy()
+        read: Features = tokens.flatten(1).float().cpu().numpy()
         return read
 
 

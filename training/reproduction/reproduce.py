@@ -42,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
         train(done, options)
         for one in plan_measurements(table, done, options):
             if not one.done:
-                one.make()
+                one.make(options.device)
         page = TableResults(args.table, table, options, collect(table, args.seeds, options)).write()
     print(page.with_suffix(".md").read_text(encoding="utf-8"))
     print(f"wrote {page}, and .md and .json beside it")

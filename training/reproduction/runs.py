@@ -147,11 +147,12 @@ class RowMeasurement:
     def done(self) -> bool:
         return (self.folder / DONE).exists()
 
-    def make(self) -> None:
+    def make(self, device: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         places = {**self.filled, "out": str(self.folder)}
         for one in self.commands:
-            command([word.format_map(places) for word in shlex.split(one)])
+            words = [word.format_map(places) for word in shlex.split(one)]
+            command([*words, "--device", device] if words[0] == "eval" else words)
         (self.folder / DONE).touch()
 
     @cached_property

@@ -24,6 +24,10 @@ class TorchEncoder:
         self.tokenizer = tokenizer
 
     @property
+    def device(self) -> torch.device:
+        return _device(self.model)
+
+    @property
     def metric(self) -> Metric:
         return self.model.geometry.metric
 
@@ -57,7 +61,7 @@ class TorchEncoder:
 
     def vectors(self, features: Features) -> Vectors:
         with torch.inference_mode():
-            vectors = self.model.geometry.index_vectors(torch.from_numpy(features).to(_device(self.model)))
+            vectors = self.model.geometry.index_vectors(torch.from_numpy(features).to(self.device))
             return np.asarray(vectors.cpu())
 
 

@@ -38,7 +38,7 @@ def test_a_collection_is_copied_and_copied_again(own: House, monkeypatch: pytest
         assert near.score == pytest.approx(1.0)
         cheap = client.search(text="chair 7", filter={"price": {"lt": 10}}).hits
         assert cheap[0].id == "7"
-        qdrant.upsert("shop", [PointStruct(id=7, vector=[0, 0, 1], payload={"name": "lamp"})])
+        qdrant.upsert("shop", [PointStruct(id=7, vector=[0.0, 0.0, 1.0], payload={"name": "lamp"})])
         exec(compile(script, PAGE.name, "exec"), {})
         assert client.get("7").payload["name"] == "lamp"
         assert client.count() == 250

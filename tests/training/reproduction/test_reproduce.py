@@ -125,7 +125,7 @@ def test_classes_have_prompts_of_their_own(
         lines.write_text(f"{text}\n", encoding="utf-8")
         content.cache_clear()
         assert reproduced(tmp_path, *words, "--prompts", f"imagenet={lines}") == 0
-        assert capsys.readouterr().out.count(f"--prompts '{lines}'\n") == runs
+        assert capsys.readouterr().out.count(f"--prompts '{lines}' --device") == runs
 
 
 @pytest.mark.slow

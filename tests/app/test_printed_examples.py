@@ -39,8 +39,8 @@ PREPARED = {  # what the commands of a page begin with
     ],
     "ingest.md": [FURNITURE],
 }
-# What serves or watches for ever, what needs a database or a bucket, and what needs a checkpoint.
-ELSEWHERE = re.compile(r"^multifold (serve|ingest .*--watch|index migrate|explain runs/)")
+# What serves or watches for ever, and what needs a library, a database, a bucket or a checkpoint.
+ELSEWHERE = re.compile(r"^multifold (serve|ingest .*--watch|ingest manyfold:|index migrate|explain runs/)")
 OWN_ENCODER = next(script for script in SCRIPTS if "multifold train" in script)
 SEARCHES = [block for block in BLOCK.findall(README) if ADDRESS in block[1]]
 

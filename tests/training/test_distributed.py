@@ -52,7 +52,8 @@ def test_gradients_are_those_of_one_process(name: str, folders: tuple[Path, Path
     assert alone.keys() == together.keys()
     assert len(alone) > 10
     for weight, ours in alone.items():
-        torch.testing.assert_close(together[weight], ours, atol=CLOSE, rtol=CLOSE, msg=weight)
+        rounding = CLOSE * max(1.0, float(ours.abs().max()))  # sums differ by a share of their largest part
+        torch.testing.assert_close(together[weight], ours, atol=rounding, rtol=CLOSE, msg=weight)
 
 
 @pytest.mark.slow

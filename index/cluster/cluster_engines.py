@@ -153,8 +153,8 @@ class ClusterEngineSet(EngineSet):
         version = last_change(now)
         return version if version in self._recent else None
 
-    def had(self, version: int, since: float) -> bool:
-        """Whether nothing that a version needs was removed since then."""
+    def still_has(self, version: int, since: float) -> bool:
+        """Whether nothing that a search of a version needs was removed since it began."""
         if time.monotonic() - since < SHORT_GRACE:
             return True
         mark = mark_from_note(self._store.noted(FEED_MARK))

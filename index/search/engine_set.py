@@ -207,8 +207,8 @@ class EngineSet:
         behind = self._follows and self.version != last_change(now)
         return None if behind or self.version == NEVER else self.version
 
-    def had(self, version: int, since: float) -> bool:  # noqa: ARG002 (rows stay while the gate is held)
-        """Whether nothing that a version needs was removed since then."""
+    def still_has(self, version: int, since: float) -> bool:  # noqa: ARG002 (rows stay while the gate is held)
+        """Whether nothing that a search of a version needs was removed since it began."""
         return True
 
     def lost(self) -> None:

@@ -51,7 +51,7 @@ class Searcher:
                 return nothing
             pages = [self._page(query, now, version) for query in queries]
             found = PageReader(self.engines, now).read(pages)
-            return found if self.engines.had(version, since) else nothing
+            return found if self.engines.still_has(version, since) else nothing
 
     def legs(self, query: Query, now: Connection, names: Sequence[Leg] | None = None) -> AskedLegs:
         """The legs that a query asks, or these, at one moment."""

@@ -278,6 +278,33 @@ def test_what_ended_changes_no_answer(
         assert evidence(collection) == found
 
 
+def test_a_change_during_a_search_changes_no_later_answer(
+    tmp_path: Path, cluster: MilvusAddress, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What stands for all others is of the moment of the search, and engines go on meanwhile."""
+    asked, size, changes = query(feature(1, 2, -1), limit=50, target="item"), EngineSet.size, list[bool]()
+
+    def evidence(collection: Collection) -> list[tuple[str, float]]:
+        return [(hit.id, hit.evidence[0].value) for hit in collection.search(asked)]
+
+    with Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as collection:
+
+        def overtaken(engines: EngineSet) -> int:
+            if not changes:
+                changes.append(True)
+                with ThreadPoolExecutor(1) as threads:
+                    threads.submit(collection.upsert, things(3, 1)).result(PATIENCE)
+            return size(engines)
+
+        collection.upsert(things(3))
+        with monkeypatch.context() as slow:
+            slow.setattr(EngineSet, "size", overtaken)
+            collection.search(asked)
+        found = evidence(collection)
+    with Collection.open(tmp_path, SPACE, database=place, cluster=cluster) as collection:
+        assert evidence(collection) == found
+
+
 def test_a_search_is_repeated_if_rows_that_it_needs_were_removed_meanwhile(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -148,9 +148,13 @@ class ClusterEngineSet(EngineSet):
             self._begin_again()
             self._reach(wanted)
 
+    def version_at(self, now: Connection) -> int:
+        """The version that is searched at this moment: engines may be further by now."""
+        return last_change(now)
+
     def seen_at(self, now: Connection) -> int | None:
         """The version that a search looks at; None if the cluster is not known to have all of it."""
-        version = last_change(now)
+        version = self.version_at(now)
         return version if version in self._recent else None
 
     def still_has(self, version: int, since: float) -> bool:

@@ -202,6 +202,10 @@ class EngineSet:
         """Catch up after a change, and on opening."""
         self.catch_up(store)
 
+    def version_at(self, now: Connection) -> int:  # noqa: ARG002 (engines stay while the gate is held)
+        """The version that is searched at this moment."""
+        return self.version
+
     def seen_at(self, now: Connection) -> int | None:
         """The version that a search sees now; None if the engines have to catch up."""
         behind = self._follows and self.version != last_change(now)

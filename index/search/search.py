@@ -75,9 +75,7 @@ class Searcher:
 
     def background_of(self, now: Connection) -> Ids:
         """The editions that stand for all others."""
-        # Engines that keep versions may be further than this moment by now.
-        version = last_change(now) if self.engines.keeps_versions else self.engines.version
-        return self.background.editions(now, self.engines.size(), version)
+        return self.background.editions(now, self.engines.size(), self.engines.version_at(now))
 
     def _page(self, query: Query, now: Connection, version: int) -> RankedPage | None:
         if query.pool == "max" and last_change(now) != version:  # sizes are those of another moment

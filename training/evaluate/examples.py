@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
@@ -151,16 +153,21 @@ class ExampleHits:
             rows.append(f"<tr>{''.join(cells)}</tr>")
         return ReportFigure(f'<table class="grid">{"".join(rows)}</table>', caption)
 
+    @cached_property
+    def _captions(self) -> list[str]:
+        return [text for texts in self.test.observed.captions for text in texts]
+
+    @cached_property
+    def _photos(self) -> list[Path]:
+        return [path for entry in self.test.entries for path in entry.images]
+
     def _said(self, place: int) -> str:
         """A caption of all, by its place."""
-        texts = [text for texts in self.test.observed.captions for text in texts]
-        return f"<q>{escape(texts[place])}</q>"
+        return f"<q>{escape(self._captions[place])}</q>"
 
     def _photo(self, place: int) -> Pixels:
         """A picture of all, by its place."""
-        return open_picture(
-            [path for entry in self.test.entries for path in entry.images][place], self.subject.image
-        )
+        return open_picture(self._photos[place], self.subject.image)
 
 
 def _why(subject: EvaluatedEncoder, test: TestSet) -> list[ReportFigure]:

@@ -13,6 +13,7 @@ from training.reproduction.runs import (
     CHECKPOINT,
     SMALL,
     RowMeasurement,
+    RowRun,
     RunOptions,
     plan_measurements,
     plan_run,
@@ -35,15 +36,15 @@ def run(args: argparse.Namespace) -> int:
     rows = chosen_rows(table, args.rows)
     options = make_options(args, table)
     options.out.mkdir(parents=True, exist_ok=True)
-    todo = [(seed, row) for seed in args.seeds for row in rows]
-    for place, (seed, row) in enumerate(todo):
-        print(f"\n{args.table}, run {place + 1} of {len(todo)}: {row.name}, seed {seed}", flush=True)
-        done = plan_run(row, seed, options)
-        train(done, options)
-        for one in plan_measurements(table, done, options):
+    planned = {(row.name, seed): plan_run(row, seed, options) for row in table.ours for seed in args.seeds}
+    todo = [planned[row.name, seed] for seed in args.seeds for row in rows]
+    for place, run in enumerate(todo):
+        print(f"\n{args.table}, run {place + 1} of {len(todo)}: {run.row.name}, seed {run.seed}", flush=True)
+        train(run, options)
+        for one in plan_measurements(table, run, options):
             if not one.done:
                 one.make(options.device)
-        page = TableResults(args.table, table, options, collect(table, args.seeds, options)).write()
+        page = TableResults(args.table, table, options, collect(table, [*planned.values()], options)).write()
     print(page.with_suffix(".md").read_text(encoding="utf-8"))
     print(f"wrote {page}, and .md and .json beside it")
     return 0
@@ -119,8 +120,7 @@ def check_labels(path: Path, label: str) -> None:
         )
 
 
-def collect(table: PaperTable, seeds: Sequence[int], options: RunOptions) -> list[RowMeasurement]:
-    """What of a table has been measured."""
-    runs = [plan_run(row, seed, options) for row in table.ours for seed in seeds]
+def collect(table: PaperTable, runs: Sequence[RowRun], options: RunOptions) -> list[RowMeasurement]:
+    """What of a table's runs has been measured."""
     trained = [run for run in runs if (run.folder / CHECKPOINT).exists()]
     return [one for run in trained for one in plan_measurements(table, run, options) if one.done]

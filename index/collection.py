@@ -47,7 +47,7 @@ with needs_extra("serve"):
 Asked = ParamSpec("Asked")
 Result = TypeVar("Result")
 
-ATTEMPTS = 100  # moments of the store that a search takes until the engines are of the same version
+ATTEMPTS = 10  # moments of the store that a search takes until the engines are of the same version
 
 
 class CollectionError(MultifoldError):
@@ -321,6 +321,7 @@ class Collection(AbstractContextManager["Collection"]):
         """A moment that all indexes caught up with; if engines know one version only, no change is let in."""
         with ExitStack() as moment, ExitStack() as held:
             held.enter_context(self._changing)
+            held.enter_context(self.engines.feeding())  # before: this moment stays the newest one
             moment.enter_context(self._readable().moment())
             self.texts.catch_up()
             self.engines.catch_up(self._store)

@@ -11,7 +11,8 @@ import json
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from uuid import uuid4
 
@@ -89,6 +90,14 @@ def mark_from_note(note: str | None) -> FeedMark | None:
     return FeedMark(**raw | {"segments": tuple((side, kind) for side, kind in raw["segments"])})
 
 
+@dataclass(frozen=True)
+class WholeVersion:
+    """A version of the store of which the cluster has all rows."""
+
+    since: float  # when it was the last one
+    written: int  # the cluster's time of its last write; 0: unknown
+
+
 log = logging.getLogger(__name__)
 
 GRACE = 120.0  # seconds that ended rows stay: longer than any search takes
@@ -121,8 +130,9 @@ class ClusterEngineSet(EngineSet):
         self._link = MilvusConnection(cluster)
         self._measuring = RecallMonitor(space, store, probes, recall)
         self._mark = FeedMark()  # where we looked last
+        self._feeds = False  # whether no other process may feed at the moment
         self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
-        self._recent: dict[int, float] = {}  # whole versions that were the last ones, and when
+        self._recent: dict[int, WholeVersion] = {}
 
     def follow(self, store: Store) -> None:
         """Catch up if the cluster is there; otherwise the next search does, or raises."""
@@ -130,6 +140,25 @@ class ClusterEngineSet(EngineSet):
             self.catch_up(store)
         except ClusterError as error:
             log.info("the cluster is fed later: %s", error)
+
+    @contextmanager
+    def feeding(self) -> Iterator[None]:
+        """While it lasts no other process feeds the cluster, but where one that does is not waited for.
+
+        So a moment that begins within it is still the newest one when the cluster has been fed that far.
+        """
+        until = time.monotonic() + STALLED
+        while self._writes and time.monotonic() < until:
+            with self._store.alone("feed") as mine:
+                if mine:
+                    self._feeds = True
+                    try:
+                        yield
+                    finally:
+                        self._feeds = False
+                    return
+            time.sleep(PAUSE)
+        yield
 
     def catch_up(self, store: Store, on_progress: ProgressCallback = ignore_progress) -> None:  # noqa: ARG002
         """Feed the cluster what the store has at this moment, unless it was fed with what is newer.
@@ -196,7 +225,9 @@ class ClusterEngineSet(EngineSet):
     def _new(self, segment: EngineKey) -> MilvusEngine:
         name = self._mark.name(segment)
         space = self._space
-        return MilvusEngine(space.dim, space.metric, self._link, name, self._counts, self._index)
+        return MilvusEngine(
+            space.dim, space.metric, self._link, name, self._counts, self._index, self._written
+        )
 
     def _at(self, segment: EngineKey) -> MilvusEngine:
         engine = self._engine(segment)
@@ -217,12 +248,21 @@ class ClusterEngineSet(EngineSet):
             living = living_editions(now, editions.tolist())
         return np.isin(editions, np.array(list(living), np.int64))[places]
 
+    def _written(self) -> int | None:
+        """The cluster's time of the last write of the version that this thread reads, if it is known.
+
+        Reads that wait for no later one do not wait for those who write meanwhile.
+        """
+        with self._store.moment() as now:
+            whole = self._recent.get(last_change(now))
+        return None if whole is None else whole.written
+
     def _reach(self, wanted: int) -> None:
         """Wait until the cluster is fed as far as wanted; feed it if no other process does."""
         best = NEVER
         since = time.monotonic()
         while True:
-            with self._store.alone("feed") as mine:
+            with nullcontext(True) if self._feeds else self._store.alone("feed") as mine:
                 mark = mark_from_note(self._store.noted(FEED_MARK)) or FeedMark()
                 if mark.whole and mark.fed >= wanted:
                     return self._adopt(mark)
@@ -315,8 +355,8 @@ class ClusterEngineSet(EngineSet):
                 self._recent = {}
         if mark.whole:
             fresh = time.monotonic() - GRACE / 2
-            still = {version: since for version, since in self._recent.items() if since > fresh}
-            self._recent = still | {mark.fed: time.monotonic()}
+            still = {version: whole for version, whole in self._recent.items() if whole.since > fresh}
+            self._recent = still | {mark.fed: WholeVersion(time.monotonic(), mark.written)}
         self.version = mark.fed  # without waiting for searches, whose rows stay
         self._measuring.check(graphs, writes=self._writes)
 

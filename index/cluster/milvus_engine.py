@@ -76,12 +76,14 @@ class MilvusEngine:
         name: str,
         counts: Counts | None = None,
         wanted: str | None = None,
+        as_of: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._dim = dim
         self._metric = metric
         self._link = link
         self._counts = counts
         self._wanted = wanted
+        self._as_of = as_of  # the write that a reader has to see, if it is known
         self.name = name
         self._index: str | None = None  # unknown, or not there yet
         self._condition: str | None = None  # which all allowed rows meet
@@ -90,7 +92,7 @@ class MilvusEngine:
         self._counted: int | None = None  # at some time
         self._changes = 0
         self._page = max(1, min(PAGE, BYTES // (4 * dim)))
-        self.written = 0  # the cluster's time of the last write; 0: read as of now
+        self.written = 0  # the cluster's time of the last write, which others see; 0: read as of now
         self.measured: SegmentReport | None = None
         self.served = ServedQueries()
 
@@ -338,12 +340,13 @@ class MilvusEngine:
         }
         if (own := EFFORTS.get(self._index or "")) is not None:
             how["search_params"] = {"params": {own.name: effort or effort_for(reach, known, own)}}
+        since = self._since()
         step = max(1, BYTES // (4 * self._dim * reach))
         for start in range(0, len(queries), step):
             some = queries[start : start + step]
             vectors = np.zeros((len(some) * reach, self._dim), np.float32)
             places = np.arange(len(vectors)).reshape(len(some), reach)
-            for place, hits in enumerate(self._link.search(self.name, some, self.written, **how)):
+            for place, hits in enumerate(self._link.search(self.name, some, since, **how)):
                 count = len(hits)
                 if count:
                     key = "id" if "id" in hits[0] else "row"  # servers, and the embedded engine
@@ -403,8 +406,13 @@ class MilvusEngine:
     def _rows(self, filter: str, fields: list[str], **how: int) -> list[MilvusRow]:  # noqa: A002
         if self._attached() is None:
             return []
-        rows = self._link.query(self.name, filter, fields, self.written, **how)
+        rows = self._link.query(self.name, filter, fields, self._since(), **how)
         return sorted(rows, key=lambda row: row.get("row", NO_ROW))
+
+    def _since(self) -> int:
+        """The cluster's time of what a reader has to see."""
+        known = self._as_of()
+        return self.written if known is None else known
 
     def _block(self, rows: Iterable[MilvusRow]) -> RowBlock:
         ids = np.array([row["row"] for row in rows], np.int64)

@@ -6,7 +6,7 @@ follows another process, and the opening of a collection (from before the first 
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol, TypeAlias, runtime_checkable
@@ -222,6 +222,10 @@ class EngineSet:
 
     def discard(self) -> None:
         """Remove what is kept outside of this process and folder, for good."""
+
+    def feeding(self) -> AbstractContextManager[object]:
+        """While it lasts, nobody else brings the engines to a later version of the store."""
+        return nullcontext()
 
     def catch_up(self, store: Store, on_progress: ProgressCallback = ignore_progress) -> None:
         """Apply what the store has that the engines have not; after a failure the next one starts afresh.

@@ -13,14 +13,12 @@ from PIL import Image
 from multifold.client import Client
 from tests.drills.traffic import WRITERS, Traffic
 
-REST = 0.25  # seconds: writers without a rest leave two cores no time to search
-
 
 def main(url: str) -> None:
     """Write and read, pictures too."""
     picture = io.BytesIO()
     Image.new("RGB", (64, 64), "red").save(picture, "PNG")
-    with Traffic(url, picture.getvalue(), REST) as traffic:
+    with Traffic(url, picture.getvalue()) as traffic:
         traffic.more(3)
         traffic.silence = 0.0  # until here Milvus made its collections
         print("going", flush=True)

@@ -16,12 +16,10 @@ PAUSE = 0.05  # before somebody who was refused tries again
 
 
 class Traffic:
-    """Runs while the block does. Writers say each edition of their item until it is acknowledged, and rest
-    for so many seconds before the next one.
-    """
+    """Runs while the block does. Writers say each edition of their item until it is acknowledged."""
 
-    def __init__(self, url: str, picture: bytes | None = None, rest: float = 0.0) -> None:
-        self.url, self._pictures, self._rest = url, [] if picture is None else [picture], rest
+    def __init__(self, url: str, picture: bytes | None = None) -> None:
+        self.url, self._pictures = url, [] if picture is None else [picture]
         self.acknowledged: dict[str, int] = {}
         self.refusals: Counter[str] = Counter()
         self.answers = 0
@@ -100,7 +98,6 @@ class Traffic:
                 else:
                     self.acknowledged[name] = edition
                     edition += 1
-                    time.sleep(self._rest)
 
     def _read(self, _: str) -> None:
         with Client(self.url, timeout=PATIENCE / 3) as client:

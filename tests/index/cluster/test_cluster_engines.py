@@ -1,10 +1,11 @@
 """Collections whose engines lie in a cluster: fed once, seen as of one version, derived anew when lost."""
 
+import itertools
 import json
 import socket
 import threading
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -35,6 +36,7 @@ from tests.index.spaces import SPACE, SPACES, Space
 from tests.index.things import answers, brute, feature, query, thing
 from tests.waiting import PATIENCE, wait_for
 
+HURRY = 0.3  # seconds that a write has, which may have to wait
 ASKED = query(feature(1, 2, -1), limit=50)
 
 
@@ -260,6 +262,35 @@ def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
         assert answers(waits.result()) == brute(items[:4], SPACE, ASKED)
 
 
+def test_a_search_waits_for_no_later_write(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its reads is as of the last write of its version, however much is written meanwhile."""
+    items, times, asked = things(6), itertools.count(1), list[int]()
+    put, query_rows, reader = MilvusConnection.put, MilvusConnection.query, threading.get_ident()
+
+    def timed(link: MilvusConnection, name: str, rows: Sequence[Any]) -> int:
+        put(link, name, rows)
+        return next(times)  # the embedded engine has no time
+
+    with ThreadPoolExecutor(1) as threads:
+
+        def heard(
+            link: MilvusConnection, name: str, where: str, fields: list[str], since: int, **how: int
+        ) -> Any:  # noqa: ANN401
+            if threading.get_ident() == reader:
+                asked.append(since)
+                if len(asked) == 1:
+                    threads.submit(collection.upsert, items[5:]).result(PATIENCE)
+            return query_rows(link, name, where, fields, 0, **how)
+
+        monkeypatch.setattr(MilvusConnection, "put", timed)
+        collection.upsert(items[:5])
+        written = next(times)
+        monkeypatch.setattr(MilvusConnection, "query", heard)
+        assert answers(collection.search(ASKED)) == brute(items[:5], SPACE, ASKED)
+    assert len(asked) > 1
+    assert set(asked) == {written - 1}
+
+
 def test_what_ended_changes_no_answer(
     tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,6 +357,27 @@ def test_a_search_is_repeated_if_rows_that_it_needs_were_removed_meanwhile(
     assert {engine.count() for engine in engines(one)} == {6, 12}
 
 
+def test_a_search_is_of_the_newest_version_however_fast_another_replica_writes(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody feeds what is newer between the moment of a search and its own feeding."""
+    (one, other), items, catch_up = replicas, things(6), cluster_engines.ClusterEngineSet.catch_up
+    one.upsert(items)
+    with ThreadPoolExecutor(1) as threads:
+        writes: list[Future[int]] = []
+
+        def hurried(self: cluster_engines.ClusterEngineSet, store: Store) -> None:
+            if self is other.engines:
+                writes.append(threads.submit(one.upsert, items[:1]))
+                wait(writes, HURRY)
+            catch_up(self, store)
+
+        monkeypatch.setattr(cluster_engines.ClusterEngineSet, "catch_up", hurried)
+        found = other.search(ASKED)
+    assert len(writes) == 1
+    assert answers(found) == brute(items, SPACE, ASKED)
+
+
 def test_a_version_that_was_never_fed_is_not_looked_at(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -342,6 +394,7 @@ def test_a_version_that_was_never_fed_is_not_looked_at(
             one.upsert(items[:1])
         catch_up(self, store)
 
+    monkeypatch.setattr(cluster_engines, "STALLED", 0.2)  # nobody who feeds is waited for longer
     monkeypatch.setattr(cluster_engines.ClusterEngineSet, "catch_up", overtaken)
     assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
     assert next(overtakes, False) is False

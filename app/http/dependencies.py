@@ -11,7 +11,7 @@ from index.names import DEFAULT
 from multifold.types import Item
 
 
-def all_collections(request: Request) -> Collections:
+async def all_collections(request: Request) -> Collections:
     """The collections of the service that a request came to."""
     collections: Collections = request.app.state.collections
     return collections
@@ -19,14 +19,14 @@ def all_collections(request: Request) -> Collections:
 
 async def named_collection(request: Request) -> CollectionService:
     """The collection that a request names in its path, else the default one."""
-    return await all_collections(request).find(request.path_params.get("collection", DEFAULT))
+    return await (await all_collections(request)).find(request.path_params.get("collection", DEFAULT))
 
 
 CollectionsDep = Annotated[Collections, Depends(all_collections)]
 CollectionDep = Annotated[CollectionService, Depends(named_collection)]
 
 
-def collection_address(collections: CollectionsDep, service: CollectionDep) -> str:
+async def collection_address(collections: CollectionsDep, service: CollectionDep) -> str:
     """Where the routes of that collection begin."""
     return collections.address(service)
 
@@ -48,6 +48,6 @@ CollectionName = Annotated[
 ]
 
 
-def collection_name(collection: CollectionName) -> str:
+async def collection_name(collection: CollectionName) -> str:
     """The path parameter of every route of a named collection."""
     return collection

@@ -22,6 +22,7 @@ from index.fit.questions import MOST_ITEMS, TextEncoder
 from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_index_problems
 from index.search.background import BackgroundSample
+from index.search.edition_cache import EditionCache
 from index.search.engine_set import EngineSet, ProgressCallback, ignore_progress
 from index.search.filter_cache import FilterCache
 from index.search.model import EvidenceModel
@@ -83,6 +84,7 @@ class Collection(AbstractContextManager["Collection"]):
         self._closed = False
         self._bitmaps = FilterCache()
         self._background = BackgroundSample()
+        self._cache = EditionCache()
         self.engines.restore(store)
         self.engines.follow(store)
         self.texts.open()
@@ -338,7 +340,13 @@ class Collection(AbstractContextManager["Collection"]):
 
     def _searcher(self) -> Searcher:
         return Searcher(
-            self._space, self._readable(), self.engines, self._bitmaps, self.texts, self._background
+            self._space,
+            self._readable(),
+            self.engines,
+            self._bitmaps,
+            self.texts,
+            self._background,
+            self._cache,
         )
 
     def _caught_up(self, changed: int) -> int:

@@ -27,7 +27,6 @@ from index.store.item_rows import (
     all_rows,
     derive_usable_rows,
     edition_of,
-    observation_rows,
     pooled_row,
     rows_of,
 )
@@ -300,11 +299,15 @@ class EngineSet:
         return scores
 
     def ranked_rows(self, query: EngineQuery, side: Aspect, sizes: Mapping[int, int]) -> dict[int, list[int]]:
-        """The rows of one side of these editions, best first, given how many observations each has."""
-        rows = _joined([observation_rows(edition, size) for edition, size in sizes.items()])
-        _, ranked = self._search((side, "observation"), query, len(rows), rows, exact=True)
+        """The rows of one side of rising editions, best first, given how many observations each has."""
+        engine = self._engines.get((side, "observation"))
+        if engine is None or not engine.count():
+            return {}
+        rows = rows_of(np.array([*sizes]), np.array([*sizes.values()]))
+        scores = query.scores(engine, rows)
+        ranked = np.argsort(-scores, kind="stable")[: np.count_nonzero(~np.isnan(scores))]
         by_edition: dict[int, list[int]] = {}
-        for edition, row in zip(edition_of(ranked).tolist(), ranked.tolist(), strict=True):
+        for edition, row in zip(edition_of(rows[ranked]).tolist(), rows[ranked].tolist(), strict=True):
             by_edition.setdefault(edition, []).append(row)
         return by_edition
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from index.contracts import NO_ROW
 from index.legs.contracts import Asked
+from index.search.edition_cache import EditionCache
 from index.search.engine_set import EngineQuery, EngineSet
 from index.search.ranking import RankedItem
-from index.store.item_rows import ItemSummary, read_observations, read_summaries, text_rows
+from index.store.item_rows import ItemSummary, text_rows
 from index.texts.contracts import TextIndex
 from multifold.errors import needs_extra
 from multifold.types import ASPECTS, SIDES, Aspect, Hit, Leg, LegEvidence, Observation
@@ -72,15 +73,16 @@ class PageReader:
     """Reads pages at one moment of a store."""
 
     engines: EngineSet
+    cache: EditionCache
     now: Connection
 
     def read(self, pages: Sequence[RankedPage | None]) -> list[list[Hit] | None]:
         """The hits of each page; None for those of which an item is there no more."""
         editions = [item.edition for page in pages if page is not None for item in page.items]
-        summaries = read_summaries(self.now, editions)
+        summaries = self.cache.summaries(self.now, editions)
         best = [{} if page is None else self._best_rows(page, summaries) for page in pages]
         rows = list(chain.from_iterable(rows.values() for rows in best))
-        observations = read_observations(self.now, rows)
+        observations = self.cache.observations(self.now, rows)
         for page, matched in zip(pages, best, strict=True):
             if page is not None:
                 observations |= self._read_others(page, matched, observations)
@@ -123,7 +125,7 @@ class PageReader:
             rows.pop((edition, leg), None)
             if place < len(there[edition]):
                 rows[edition, leg] = there[edition][place]
-        return read_observations(self.now, [rows[key] for key in wrong if key in rows])
+        return self.cache.observations(self.now, [rows[key] for key in wrong if key in rows])
 
 
 def _hits(

@@ -12,6 +12,7 @@ from index.legs.contracts import Asked, no_sizes
 from index.legs.examples import ExampleScorer, example_scorer
 from index.search.background import BackgroundSample
 from index.search.diversity import MOVED, diversify, likeness_of
+from index.search.edition_cache import EditionCache
 from index.search.engine_queries import engine_query
 from index.search.engine_set import Candidates, EngineSet
 from index.search.filter_cache import FilterCache
@@ -40,6 +41,7 @@ class Searcher:
     bitmaps: FilterCache
     texts: TextIndexes
     background: BackgroundSample
+    cache: EditionCache
 
     def answers(self, queries: Sequence[Query]) -> list[list[Hit] | None]:
         """The hits of each; None if the engines have to catch up, or went on meanwhile."""
@@ -50,7 +52,7 @@ class Searcher:
             if version is None:
                 return nothing
             pages = [self._page(query, now, version) for query in queries]
-            found = PageReader(self.engines, now).read(pages)
+            found = PageReader(self.engines, self.cache, now).read(pages)
             return found if self.engines.still_has(version, since) else nothing
 
     def legs(self, query: Query, now: Connection, names: Sequence[Leg] | None = None) -> AskedLegs:

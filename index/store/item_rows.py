@@ -273,6 +273,7 @@ VALUES: BindParameter[Any] = bindparam("values", expanding=True)
 COLUMNS = observations.c
 KNOWN = COLUMNS.kind != "together"  # which collections had before, and nothing reads now
 SUMMARIES = select(items).where(items.c.edition.in_(VALUES))
+LIVING = select(items.c.edition).where(items.c.edition.in_(VALUES))
 OBSERVATIONS = select(observations).where(COLUMNS.row.in_(VALUES))
 TEXT_ROWS = (
     select(COLUMNS.edition, COLUMNS.row)
@@ -296,6 +297,11 @@ def read_rows(connection: Connection, statement: Executable, values: Sequence[An
     """The rows that a statement finds for these values."""
     for some in in_pieces(values):
         yield from connection.execute(statement, {VALUES.key: some}).all()  # one by one takes twice as long
+
+
+def living_editions(connection: Connection, editions: Sequence[int]) -> list[int]:
+    """Those of these editions that are neither replaced nor deleted."""
+    return [row.edition for row in read_rows(connection, LIVING, editions)]
 
 
 def read_summaries(connection: Connection, editions: Sequence[int]) -> dict[int, ItemSummary]:

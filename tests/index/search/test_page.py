@@ -56,7 +56,7 @@ def read(
             )
             for page in pages
         ]
-        return PageReader(searcher.engines, now).read([*made, None])
+        return PageReader(searcher.engines, searcher.cache, now).read([*made, None])
 
 
 def test_the_observation_that_matches_best_is_named(collection: Collection) -> None:

@@ -1,6 +1,6 @@
 """A question in the words of one index: the terms that are looked for, and what each counts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 
@@ -9,6 +9,7 @@ from jaxtyping import Float64, Int32
 
 from index.contracts import Ids
 from index.texts.analysis import Analyzer, chunks, quotes
+from index.texts.dictionaries import is_correct
 from index.texts.vocabulary import NO_WORD, Vocabulary
 
 MAX_QUERY_WORDS = 64
@@ -45,16 +46,11 @@ class WordQuestion:
     phrases: tuple[Int32[np.ndarray, " p"], ...]  # that a text must have as they stand
 
 
-def no_dictionary(_: str) -> bool:
-    """Any word may be a misspelling."""
-    return False
-
-
 class QueryParser:
-    """Understands questions in the words of one index; `is_word` tells which are no misspellings."""
+    """Understands questions in the words of one index."""
 
-    def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary, is_word: Callable[[str], bool]) -> None:
-        self._analyzer, self._vocabulary, self._is_word = analyzer, vocabulary, is_word
+    def __init__(self, analyzer: Analyzer, vocabulary: Vocabulary) -> None:
+        self._analyzer, self._vocabulary = analyzer, vocabulary
 
     def parse(self, query: str, items: int) -> WordQuestion:
         """What is looked for among so many items."""
@@ -122,12 +118,10 @@ class QueryParser:
         return {word: number for word, number, count in zip(words, numbers, counts, strict=True) if count}
 
     def _instead(self, word: str, chunk: str, place: int, *, alone: bool) -> list[QueryTerm]:
-        """The terms for a word that no item has: its two halves, or guesses, which a correct word is not."""
-        correct = self._is_word(word)
-        near = [] if correct else self._halves(word)
-        heard = bool(near) or not correct
-        near = near or self._guesses(word, alone=alone) or [NO_WORD]
-        return [QueryTerm(number, chunk, place, ALTERNATIVE, heard) for number in near]
+        """The terms for a word that no item has: its two halves, or guesses. A correct word means itself."""
+        correct = is_correct(word, self._analyzer.languages)
+        near = self._halves(word) or self._guesses(word, alone=alone, correct=correct) or [NO_WORD]
+        return [QueryTerm(number, chunk, place, ALTERNATIVE, not correct) for number in near]
 
     def _halves(self, word: str) -> list[int]:
         """The terms of two words that are written as one."""
@@ -137,8 +131,8 @@ class QueryParser:
                 return list(halves.values())
         return []
 
-    def _guesses(self, word: str, *, alone: bool) -> list[int]:
-        """Terms that a word begins, or that it may be a misspelling of.
+    def _guesses(self, word: str, *, alone: bool, correct: bool) -> list[int]:
+        """Terms that a word begins, or that it may be a misspelling of if it is not correct.
 
         Where other words of the question are found, a guess has to be a better one.
         """
@@ -146,7 +140,7 @@ class QueryParser:
             return []
         if near := self._commonest(islice(self._vocabulary.beginning_with(word), MAX_LOOKED_AT)):
             return near
-        if not word.isalpha() or len(word) < LEAST_TYPO + (not alone) or self._is_word(word):
+        if not word.isalpha() or len(word) < LEAST_TYPO + (not alone) or correct:
             return []
         stems = dict.fromkeys((word, self._analyzer.term(word)))
         return self._commonest(chain(*map(self._vocabulary.one_typo_from, stems)))

@@ -156,7 +156,7 @@ class TextIndexes:
     def _empty(self, languages: tuple[str, ...] | None = None) -> TextIndexSet:
         if self._reader is None:
             return TextIndexSet(WordIndex(languages))
-        return TextIndexSet(WordIndex(languages, self._reader.knows_word), ReaderIndex(self._reader))
+        return TextIndexSet(WordIndex(languages), ReaderIndex(self._reader))
 
     def _catch_up(self) -> None:
         with self._store.moment() as now:

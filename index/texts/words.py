@@ -4,7 +4,7 @@ Names, paths, values of the payload and captions are fields with weights of thei
 their stems (see analysis.py).
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from index.contracts import Ids
 from index.texts.analysis import Analyzer, chunks, spoken_languages, voting_words
 from index.texts.contracts import FIELDS, ItemTexts, Scores, TextMatch, text_of_label
 from index.texts.kernels import add_sizes
-from index.texts.questions import QueryParser, WordQuestion, no_dictionary
+from index.texts.questions import QueryParser, WordQuestion
 from index.texts.saving import read_arrays, write_arrays
 from index.texts.segments import TextSegments
 from index.texts.vocabulary import PackedWords, Vocabulary
@@ -67,17 +67,14 @@ class AskedWords:
 class WordIndex:
     """Items by their words."""
 
-    def __init__(
-        self, languages: tuple[str, ...] | None = None, is_word: Callable[[str], bool] = no_dictionary
-    ) -> None:
-        """Words are known by their stems in these languages; `is_word` tells which are no misspellings."""
-        self._is_word = is_word
+    def __init__(self, languages: tuple[str, ...] | None = None) -> None:
+        """Words are known by their stems in these languages."""
         self._begin(Analyzer() if languages is None else Analyzer(languages), Vocabulary())
 
     def _begin(self, analyzer: Analyzer, vocabulary: Vocabulary) -> None:
         """Be empty."""
         self._analyzer, self._vocabulary = analyzer, vocabulary
-        self._parser = QueryParser(analyzer, vocabulary, self._is_word)
+        self._parser = QueryParser(analyzer, vocabulary)
         self._segments = TextSegments[WordSegment](
             lambda parts: merged_segment(parts, field_norms(self._sums))
         )

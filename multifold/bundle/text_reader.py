@@ -93,11 +93,6 @@ class TextReader:
         units: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
         return units
 
-    def knows_word(self, word: str) -> bool:
-        """Whether it has the word as one token, so that it is no misspelling."""
-        tokens = self._tokenizer.encode(clean(word, "none"), add_special_tokens=False).ids
-        return len(tokens) == 1 and tokens[0] != self._unknown
-
     def _sums(self, texts: Sequence[str]) -> Vectors:
         raise NotImplementedError
 

@@ -1,4 +1,4 @@
-"""What pages read is kept, but for what was replaced or deleted, and for what is more than there is room for."""
+"""What pages read is kept, but for what was replaced or deleted, and for what there is no room for."""
 
 from collections.abc import Iterator
 from pathlib import Path

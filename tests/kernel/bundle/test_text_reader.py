@@ -76,13 +76,11 @@ def test_golden_numbers(tmp_path: Path) -> None:
     assert reader.encode(["red chairs"])[0].tolist() == pytest.approx([0.8320503, 0.5547002])
 
 
-def test_unknown_words_say_nothing_and_a_known_one_is_one_token(reader: TextReader) -> None:
+def test_unknown_words_say_nothing(reader: TextReader) -> None:
     assert not reader.encode(UNKNOWN).any()
     assert reader.encode([]).shape == (0, reading.DIM)
     assert np.array_equal(*reader.encode(["red zxqv \U0001f6cb car", "red car"]))
     assert np.array_equal(*reader.encode(["red \ud800", "red"]))  # half a surrogate pair
-    words = ("chair", "Chair", "chairs", "red", "crim", "zxqv", "a red", "")
-    assert [word for word in words if reader.knows_word(word)] == ["chair", "Chair", "red"]
 
 
 def test_padding_and_cutting_of_the_definition_are_switched_off(tmp_path: Path, reader: TextReader) -> None:
@@ -169,5 +167,3 @@ def test_the_packaged_table_knows_other_words() -> None:
     assert reader.dim == 256
     couch, sofa, bolt = reader.encode(["couch", "sofa", "iron bolt"])
     assert couch @ sofa > couch @ bolt + 0.3
-    assert reader.knows_word("chair")
-    assert not reader.knows_word("chiar")

@@ -53,7 +53,7 @@ class WordLeg:
 
     def columns(self, raw: Raw, background: Background) -> Table:  # noqa: ARG002 (words have a scale of their own)
         """The score; what all words say where an item has nearly all; what counts in short queries."""
-        scores = np.nan_to_num(raw[:, SCORE])
-        full = np.clip((np.nan_to_num(raw[:, COVERAGE]) - NEARLY_ALL) / (1 - NEARLY_ALL), 0, 1)
+        scores = np.fmax(raw[:, SCORE], 0)
+        full = np.clip((np.fmax(raw[:, COVERAGE], 0) - NEARLY_ALL) / (1 - NEARLY_ALL), 0, 1)
         every = np.float32(self.asked.words.most(self._text)) * full
         return np.stack([scores, every, scores * np.float32(1 - self.asked.length)], axis=1)

@@ -12,6 +12,7 @@ behind the former ones, so pages continue one another. A search of one leg alone
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
@@ -50,20 +51,20 @@ class Scores:
     length: float  # of the query
     heard: float = 1.0  # the largest share of its rarity that an item has
 
-    @property
+    @cached_property
     def strange(self) -> float:
         """How strange the query is to these items."""
         return strangeness(self.heard, int(self.background.sum()))
 
-    @property
+    @cached_property
     def coverage(self) -> Float64[np.ndarray, " n"]:
         """The share of the query's rarity that each has."""
         if "words" not in self.raw:
             return np.zeros(len(self.editions))
-        coverage: Float64[np.ndarray, " n"] = np.nan_to_num(self.raw["words"][:, COVERAGE]).astype(np.float64)
+        coverage: Float64[np.ndarray, " n"] = np.fmax(self.raw["words"][:, COVERAGE], 0).astype(np.float64)
         return coverage
 
-    @property
+    @cached_property
     def present(self) -> Bool[np.ndarray, "n l"]:
         """Which legs each has. A name says nothing against an item that has no caption."""
         missing = np.zeros(len(self.editions), np.bool_)
@@ -72,17 +73,22 @@ class Scores:
             there["words"] = there["words"] & there["text"]
         return np.stack([there.get(leg, missing) for leg in LEGS], axis=1)
 
-    @property
+    @cached_property
     def same(self) -> Float64[np.ndarray, " n"]:
         """Which editions have the very thing that asks."""
-        flags = [np.nan_to_num(raw[:, SAME]) for leg, raw in self.raw.items() if leg in ASPECTS]
-        same: Float64[np.ndarray, " n"] = np.max([np.zeros(len(self.editions)), *flags], axis=0)
+        same = np.zeros(len(self.editions))
+        for leg in ASPECTS:
+            if leg in self.raw:
+                np.fmax(same, self.raw[leg][:, SAME], out=same)
         return same
 
     def ratios(self, model: SideModel) -> Ratios:
         """The log-likelihood ratio of each leg for each edition."""
         weights, present = model.weights_for(self.strange), self.present
-        ratios = np.stack([self.values[:, PLACES[leg]] @ weights[PLACES[leg]] for leg in LEGS], axis=1)
+        ratios = np.zeros(present.shape)
+        for place, leg in enumerate(LEGS):
+            if leg in self.raw:
+                ratios[:, place] = self.values[:, PLACES[leg]] @ weights[PLACES[leg]]
         others = np.flatnonzero(self.background)
         if len(others):  # the best of them may be what is meant, which is no background
             others = np.delete(others, ratios[others].sum(axis=1).argmax())
@@ -93,7 +99,7 @@ class Scores:
         ratios -= np.where(present, level, 0.0)
         for place, leg in enumerate(ASPECTS):
             if leg in self.raw:
-                ratios[:, place] += SAME_NATS * np.nan_to_num(self.raw[leg][:, SAME])
+                ratios[:, place] += SAME_NATS * np.fmax(self.raw[leg][:, SAME], 0)
         return ratios
 
 
@@ -142,13 +148,14 @@ class Ring:
             order = np.lexsort((editions, -evidence))
         else:
             order = np.lexsort((editions, -np.nan_to_num(scores.raw[leg][rows, SCORE]), -scores.same[rows]))
+        rows = rows[order]
         return cls(
             editions[order],
             ratios[order],
-            scores.present[rows][order],
-            scores.coverage[rows][order],
+            scores.present[rows],
+            scores.coverage[rows],
             evidence[order],
-            {side: raw[rows, SCORE][order] for side, raw in scores.raw.items()},
+            {side: raw[rows, SCORE] for side, raw in scores.raw.items()},
             learned[order],
             judged[order],
         )
@@ -297,9 +304,10 @@ class AskedLegs:
             ranked = np.concatenate([ranked, new])
             reach *= WIDER
             scores = self.scores(new, legs)
-            # further rings change nothing that was said before
-            heard = scores.heard if heard is None else heard
-            scores = replace(scores, heard=heard)
+            if heard is None:
+                heard = scores.heard
+            else:  # further rings change nothing that was said before
+                scores = replace(scores, heard=heard)
             rows = np.searchsorted(scores.editions, new)
             rows = rows[scores.present[rows][:, [LEGS.index(one) for one in self.shown]].any(axis=1)]
             if not len(rows):

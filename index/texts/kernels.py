@@ -298,9 +298,11 @@ def score_rows(
         best = np.float32(-np.inf)
         for place in range(first, end):
             total = np.int32(0)  # numba would sum in 64 bits, a third as fast
-            for block in range(0, whole, BLOCK):  # of a known length, which takes three quarters of the time
+            for block in range(0, whole, BLOCK):  # of a known length, which takes two thirds of the time
+                part = np.int32(0)
                 for i in range(block, block + BLOCK):
-                    total = np.int32(total + np.int32(np.int32(rows[place, i]) * np.int32(query[i])))
+                    part = np.int32(part + np.int32(np.int32(rows[place, i]) * np.int32(query[i])))
+                total = np.int32(total + part)
             for i in range(whole, len(query)):
                 total = np.int32(total + np.int32(np.int32(rows[place, i]) * np.int32(query[i])))
             best = max(best, np.float32(total) * sizes[place])

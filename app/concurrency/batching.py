@@ -138,11 +138,11 @@ class Batcher(Generic[Request, Answer]):
             start = time.perf_counter()
             outcomes = self._outcomes([job.request for job in batch])
             took = time.perf_counter() - start
+            self._each += SMOOTHING * (took / len(batch) - self._each)
+            self._watch([job.key for job in batch], start - batch[0].since, took)
             loop = batch[0].answer.get_loop()
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_deliver, batch, outcomes)
-            self._each += SMOOTHING * (took / len(batch) - self._each)
-            self._watch([job.key for job in batch], start - batch[0].since, took)
 
     def _next(self) -> list[_Waiting[Request, Answer]]:
         """The waiting requests, once there are some; none when it is time to stop."""

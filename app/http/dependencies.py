@@ -26,9 +26,9 @@ CollectionsDep = Annotated[Collections, Depends(all_collections)]
 CollectionDep = Annotated[CollectionService, Depends(named_collection)]
 
 
-async def collection_address(collections: CollectionsDep, service: CollectionDep) -> str:
+async def collection_address(request: Request, service: CollectionDep) -> str:
     """Where the routes of that collection begin."""
-    return collections.address(service)
+    return (await all_collections(request)).address(service)
 
 
 async def named_item(service: CollectionDep, item_id: str) -> Item:

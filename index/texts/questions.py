@@ -113,7 +113,7 @@ class QueryParser:
 
     def _known(self, words: Sequence[str]) -> dict[str, int]:
         """Those words whose term an item has, with its number."""
-        numbers = list(map(self._number, words))
+        numbers = self._vocabulary.find(list(map(self._analyzer.term, words)))
         counts = self._vocabulary.having(numbers)
         return {word: number for word, number, count in zip(words, numbers, counts, strict=True) if count}
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float64
 
 from benches.quality.encoders import write_random_bundle, write_with_reader
 from benches.quality.served import QuestionOutcome, ServedCollection, run_command, serve
@@ -38,8 +39,9 @@ LEGS: Mapping[str, Mapping[str, str]] = {
 SEED = 5454  # of furniture that the demo encoder has not learned from
 SURE = 0.8
 BINS = 10  # of equally many first hits, by their confidence
+DRAWS = 1_000  # of answers that are right as often as their confidence says
 NAMED = ("world", "encoder", "fit", "asked with", "queries")
-FOUND = ("R@1", "R@10", "best leg R@1", "best leg R@10", "ECE")
+FOUND = ("R@1", "R@10", "best leg R@1", "best leg R@10", "ECE", "ECE by chance")
 TRUSTED = ("confidence", "sure", "sure and wrong", "matches well")
 
 
@@ -127,13 +129,19 @@ def _measure(
     confidence = np.array([one.confidence for one in outcomes])
     sure = confidence >= SURE
     well = np.array([one.well for one in outcomes])
-    bins = np.array_split(np.argsort(confidence, kind="stable"), BINS)
-    error = sum(abs((confidence - right)[one].sum()) for one in bins) / len(right)
+    draws = np.random.default_rng(0).random((DRAWS, len(right))) < confidence
+    by_chance = np.mean([_calibration_error(confidence, draw) for draw in draws])
+    errors = _calibration_error(confidence, right), by_chance
     best = [max(leg[place] for leg in legs.values()) for place in (0, 1) if legs]
-    found = dict(zip(FOUND, (*_recalls(outcomes), *best, error), strict=True)) if legs else {}
+    found = dict(zip(FOUND, (*_recalls(outcomes), *best, *errors), strict=True)) if legs else {}
     shares = (confidence.mean(), sure.mean(), (sure & ~right).mean(), well.mean())
     measured = found | dict(zip(TRUSTED, shares, strict=True))
     return {name: float(value) for name, value in measured.items()}
+
+
+def _calibration_error(confidence: Float64[np.ndarray, " q"], right: Bool[np.ndarray, " q"]) -> float:
+    bins = np.array_split(np.argsort(confidence, kind="stable"), BINS)
+    return sum(abs((confidence - right)[one].sum()) for one in bins) / len(right)
 
 
 def _recalls(outcomes: Sequence[QuestionOutcome]) -> tuple[float, float]:

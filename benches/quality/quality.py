@@ -130,7 +130,7 @@ def _measure(
     sure = confidence >= SURE
     well = np.array([one.well for one in outcomes])
     draws = np.random.default_rng(0).random((DRAWS, len(right))) < confidence
-    by_chance = np.mean([_calibration_error(confidence, draw) for draw in draws])
+    by_chance = float(np.mean([_calibration_error(confidence, draw) for draw in draws]))
     errors = _calibration_error(confidence, right), by_chance
     best = [max(leg[place] for leg in legs.values()) for place in (0, 1) if legs]
     found = dict(zip(FOUND, (*_recalls(outcomes), *best, *errors), strict=True)) if legs else {}
@@ -141,7 +141,7 @@ def _measure(
 
 def _calibration_error(confidence: Float64[np.ndarray, " q"], right: Bool[np.ndarray, " q"]) -> float:
     bins = np.array_split(np.argsort(confidence, kind="stable"), BINS)
-    return sum(abs((confidence - right)[one].sum()) for one in bins) / len(right)
+    return sum(abs(float((confidence - right)[one].sum())) for one in bins) / len(right)
 
 
 def _recalls(outcomes: Sequence[QuestionOutcome]) -> tuple[float, float]:

@@ -293,8 +293,8 @@ class FaissEngine:
         if len(answers) == 1:
             return answers[0]
         scores, ids = (np.concatenate(arrays, axis=1) for arrays in zip(*answers, strict=True))
-        order = np.lexsort((ids, -scores))[:, :limit]
-        return np.take_along_axis(scores, order, 1), np.take_along_axis(ids, order, 1)
+        best = np.arange(len(scores))[:, None], np.lexsort((ids, -scores))[:, :limit]
+        return scores[best], ids[best]
 
     def _search_approximately(self, queries: Vectors, limit: int) -> RowRankings:
         heavy = any(part.ann is not None and part.ann.heavy for part in self.parts)

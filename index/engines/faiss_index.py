@@ -316,11 +316,11 @@ class FaissIndex:
         own = self.setting(limit)
         if share == 1:
             return own
+        if not filtered and self.cells is not None:
+            return replace(own, effort=math.ceil(own.effort / share))
         among = own.within(share)
         if self.cells is None:
             return among
-        if not filtered:
-            return replace(own, effort=math.ceil(own.effort / share))
         if not selected:
             return replace(among, far=None)
         effort = min(among.effort, self.setting(math.ceil(limit / share)).effort)

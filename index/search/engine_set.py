@@ -245,20 +245,6 @@ class EngineSet:
             else:
                 self._apply(progress.version, progress.ended(), list(additions))
 
-    def nearest(
-        self,
-        query: EngineQuery,
-        side: Aspect,
-        limit: int,
-        pool: Pooling,
-        among: Candidates | None = None,
-        *,
-        exact: bool = False,
-    ) -> list[tuple[int, float]]:
-        """Editions with their scores, best first; `limit` of them when so many exist."""
-        editions, scores = self.ranked(query, side, limit, pool, among, exact=exact)
-        return list(zip(editions.tolist(), scores.tolist(), strict=True))
-
     def ranked(
         self,
         query: EngineQuery,
@@ -269,7 +255,7 @@ class EngineSet:
         *,
         exact: bool = False,
     ) -> tuple[Ids, Values]:
-        """The same in arrays."""
+        """Editions with their scores, best first; `limit` of them when so many exist."""
         where = None if among is None else among.where
         if pool == "mean":
             allowed = None if among is None else among.pooled(side)

@@ -82,7 +82,7 @@ def in_order(weights: Mapping[str, float]) -> Weights:
 
 def strangeness(heard: float, background: int) -> float:
     """How strange a query is, from 0 to 1, of whose rarity an item has this share at most, among so many."""
-    strange = float(np.clip((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0, 1))
+    strange = min(max((FAMILIAR - heard) / (FAMILIAR - UNHEARD), 0.0), 1.0)
     return strange * min(1.0, background / ENOUGH_BACKGROUND)
 
 

@@ -91,7 +91,7 @@ class Scores:
                 ratios[:, place] = self.values[:, PLACES[leg]] @ weights[PLACES[leg]]
         others = np.flatnonzero(self.background)
         if len(others):  # the best of them may be what is meant, which is no background
-            others = np.delete(others, ratios[others].sum(axis=1).argmax())
+            others = others[others != others[ratios[others].sum(axis=1).argmax()]]
         known = present[others]
         # the background gains nothing; one more, that scores nothing, stands for those who are not in the
         # sample

@@ -1,7 +1,7 @@
 """What pages read of editions and their observations, kept in memory: both are written once and never change.
 
-Whether an edition is still there is asked each time. What is damaged stays as it was read, until its item is
-written again, which makes another edition.
+Whether an edition is still there is asked, unless nothing was changed since the search. What is damaged stays
+as it was read, until its item is written again, which makes another edition.
 """
 
 import threading
@@ -32,9 +32,15 @@ class EditionCache:
         self._observations: dict[int, Observation] = {}
         self._lock = threading.Lock()
 
-    def summaries(self, now: Connection, editions: Sequence[int]) -> dict[int, ItemSummary]:
-        """Id, size and payload of these editions; those replaced or deleted are left out."""
-        return self._find(self._summaries, living_editions(now, editions), now, read_summaries)
+    def summaries(
+        self, now: Connection, editions: Sequence[int], *, newest: bool = False
+    ) -> dict[int, ItemSummary]:
+        """Id, size and payload of these editions; those replaced or deleted are left out.
+
+        `newest`: none of them is known to be replaced or deleted.
+        """
+        there = editions if newest else living_editions(now, editions)
+        return self._find(self._summaries, there, now, read_summaries)
 
     def observations(self, now: Connection, rows: Sequence[int]) -> dict[int, Observation]:
         """The observations of these rows of editions that are there."""

@@ -75,11 +75,12 @@ class PageReader:
     engines: EngineSet
     cache: EditionCache
     now: Connection
+    newest: bool = False  # whether all that the engines have is known to be there
 
     def read(self, pages: Sequence[RankedPage | None]) -> list[list[Hit] | None]:
         """The hits of each page; None for those of which an item is there no more."""
         editions = [item.edition for page in pages if page is not None for item in page.items]
-        summaries = self.cache.summaries(self.now, editions)
+        summaries = self.cache.summaries(self.now, editions, newest=self.newest)
         best = [{} if page is None else self._best_rows(page, summaries) for page in pages]
         rows = list(chain.from_iterable(rows.values() for rows in best))
         observations = self.cache.observations(self.now, rows)

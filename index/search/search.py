@@ -52,7 +52,8 @@ class Searcher:
             if version is None:
                 return nothing
             pages = [self._page(query, now, version) for query in queries]
-            found = PageReader(self.engines, self.cache, now).read(pages)
+            newest = version == self.store.known_version
+            found = PageReader(self.engines, self.cache, now, newest).read(pages)
             return found if self.engines.still_has(version, since) else nothing
 
     def legs(self, query: Query, now: Connection, names: Sequence[Leg] | None = None) -> AskedLegs:

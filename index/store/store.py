@@ -47,8 +47,11 @@ class Store:
     """Reads may come from any thread; one thread of one process writes at a time (the collection sees to it).
 
     `session` names the writes of this process, `former` those before; derived files note which they hold.
-    All that a thread reads inside a `moment` is of one version.
+    All that a thread reads inside a `moment` is of one version. `known_version` is the number of the last
+    change where it is known without asking: nobody else writes, and no change is on its way.
     """
+
+    known_version: int | None = None
 
     def __init__(self, where: Path | str, vector_id: str | None, *, read_only: bool = False) -> None:
         """A file, or the address of a PostgreSQL database.
@@ -84,7 +87,7 @@ class Store:
                 if fresh:
                     metadata.check_clock(connection)
             if fresh and not self._database.shared:
-                with self.writing() as connection:
+                with self._changing() as connection:
                     self.session = metadata.begin_session(connection)
                     self.collection = metadata.name_collection(connection)
         except BaseException:
@@ -98,7 +101,7 @@ class Store:
 
     def upsert(self, new: Sequence[Item]) -> int:
         """Write all items or none, each in place of its former edition; returns the last change's number."""
-        with self.writing() as connection:
+        with self._changing() as connection:
             length = self._settle_length(connection, new)
             former = _delete_editions(connection, [item.id for item in new])
             first = log_changes(connection, "upsert", [(item.id, former.get(item.id)) for item in new])
@@ -121,12 +124,12 @@ class Store:
 
     def delete(self, ids: Iterable[str]) -> int:
         """Remove items; returns how many there were."""
-        with self.writing() as connection:
+        with self._changing() as connection:
             return _delete(connection, sorted(set(ids)))
 
     def delete_where(self, where: Filter) -> int:
         """Remove the items that a filter lets through; returns how many there were."""
-        with self.writing() as connection:
+        with self._changing() as connection:
             return _delete(connection, browse.list_ids(connection, where))
 
     def reaches(self, version: int) -> bool:
@@ -178,6 +181,15 @@ class Store:
                 f"The pictures of this collection are not in {folder}, but in a folder whose file {MARK} "
                 f"holds {there}. Let all services share that one, or set MULTIFOLD_BUCKET."
             )
+
+    @contextmanager
+    def _changing(self) -> Iterator[Connection]:
+        """A transaction that may change items."""
+        self.known_version = None
+        with self.writing() as connection:
+            yield connection
+            last = last_change(connection)
+        self.known_version = None if self._database.shared else last
 
     def _settle_length(self, connection: Connection, new: Sequence[Item]) -> int:
         """The first items decide how long features are in this collection."""

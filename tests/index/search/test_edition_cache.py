@@ -59,6 +59,17 @@ def test_what_is_replaced_or_deleted_is_not_found_as_it_was(collection: Collecti
     assert notes(collection) == {NAMES[0]: "second"} | dict.fromkeys(NAMES[1:6], "first")
 
 
+def test_it_is_asked_what_is_there_unless_nothing_was_changed(collection: Collection) -> None:
+    cache = EditionCache()
+    with collection.scoring() as (searcher, now):
+        editions = sorted(editions_of(now, NAMES).values())
+        assert cache.summaries(now, editions, newest=True) == read_summaries(now, editions)
+    searcher.store.delete(NAMES[:2])
+    with searcher.store.moment() as now:
+        assert [*cache.summaries(now, editions)] == editions[2:]
+        assert [*cache.summaries(now, editions, newest=True)] == editions  # as it was told
+
+
 def test_what_the_store_alone_knows_to_be_deleted_is_not_found(collection: Collection) -> None:
     assert len(notes(collection)) == len(NAMES)
     with collection.scoring() as (searcher, _):

@@ -13,7 +13,9 @@ from index.contracts import CollectionLocation
 from index.maintenance.compact import compact_collection
 from index.registry import CollectionRegistry, ensure_collection
 from index.store.database import StoreError
+from index.store.filters import parse_filter
 from index.store.folder_locks import LockError
+from index.store.store import Store
 from multifold.errors import MultifoldError
 from multifold.types import Item
 from tests.index.spaces import SPACE
@@ -27,6 +29,23 @@ def folder(tmp_path: Path) -> Path:
         collection.blobs.put(b"a picture", ".png")
         collection.upsert([Item(f"i{n}", (view(0, feature(n, 1)),), {"n": n}) for n in range(20)])
     return home
+
+
+def test_the_last_change_is_known_to_the_one_who_writes(folder: Path) -> None:
+    path = folder / "store.sqlite"
+    with closing(Store(path, SPACE.vector_id)) as store:
+        assert store.known_version == store.version() == 20
+        store.upsert([Item("new", (view(0, feature(1)),))])
+        assert store.known_version == store.version() == 21
+        store.delete(["new", "i1"])
+        assert store.known_version == store.version() == 23
+        with closing(Store(path, SPACE.vector_id, read_only=True)) as other:
+            assert other.known_version is None
+        with pytest.raises(StoreError):
+            store.upsert([Item("twice", (view(0, feature(1)),))] * 2)
+        assert store.known_version is None  # whatever became of it
+        assert store.delete_where(parse_filter({"n": 3})) == 1
+        assert store.known_version == store.version() == 24
 
 
 def drop_all(store: Path) -> None:

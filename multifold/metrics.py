@@ -6,6 +6,8 @@ a right item stands behind every wrong one of equal score.
 """
 
 from collections.abc import Iterator, Sequence
+from math import sqrt
+from statistics import stdev
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,6 +22,8 @@ Relevant: TypeAlias = Mask | Sequence[Int[np.ndarray, " _"]]
 
 CHUNK = 1 << 20  # scores in one step
 NOWHERE = np.iinfo(np.int64).max
+STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 % quantiles, 1 freedom on
+NORMAL = 1.96
 
 
 class MetricError(MultifoldError):
@@ -104,6 +108,13 @@ def _positions(scores: Scores, relevant: Relevant, k: int) -> Int64[np.ndarray, 
             ahead = np.count_nonzero(wrong >= best[:, place, None], axis=1)
             places[rows, place] = np.where(there, place + 1 + ahead, NOWHERE)
     return places
+
+
+def half_width(values: Sequence[float]) -> float:
+    """Half of the 95 % interval of the mean of a few measurements, one for each seed, by Student's t."""
+    freedoms = len(values) - 1
+    quantile = STUDENT[freedoms - 1] if freedoms <= len(STUDENT) else NORMAL
+    return quantile * stdev(values) / sqrt(len(values))
 
 
 def _chunks(queries: int, gallery: int) -> Iterator[slice]:

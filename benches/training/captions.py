@@ -10,9 +10,8 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import sqrt
 from pathlib import Path, PurePosixPath
-from statistics import mean, median, stdev
+from statistics import mean, median
 from typing import Any, TypeAlias
 
 import torch
@@ -21,6 +20,7 @@ from benches.reporting import head, row
 from multifold import manifest
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
+from multifold.metrics import half_width
 from training import loop
 from training.data.furniture.dataset import FurnitureOrder, write_furniture
 from training.data.sources.imported import split_of
@@ -52,7 +52,6 @@ SHARES = (75, 0, 25)  # of kits and emoji, to learn from and to search
 COLUMNS = tuple(f"{way}/R@{cut}" for way in ("text_to_shape", "shape_to_text") for cut in (1, 5, 10))
 MEASURE = "measure"  # what arms are compared by: the mean of R@1 and R@10 in both directions
 TITLES = (MEASURE, *(f"{way} R@{cut}" for way in ("text → shape", "shape → text") for cut in (1, 5, 10)))
-STUDENT = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776}  # 97.5 % quantiles of t, by degrees of freedom
 SHOWN_TWICE = "Platformer Kit (1.0)"  # pictures of things whose models are reported
 SILENT = {"assets", "gltf", "models", "images", "textures"}  # folders whose names say nothing of a thing
 VERSION = re.compile(r"[( -]+[\d.]+\)?$")
@@ -252,6 +251,6 @@ def _lead(ours: Sequence[Result], theirs: Sequence[Result], name: str) -> str:
 
 def paired_interval(differences: Sequence[float]) -> str:
     """The mean difference, and its 95 % interval over seeds by Student's t."""
-    half = STUDENT[len(differences) - 1] * stdev(differences) / sqrt(len(differences))
+    half = half_width(differences)
     low, high = mean(differences) - half, mean(differences) + half
     return f"{mean(differences):.1f} [{low:.1f}, {high:.1f}]".replace("-", "−")

@@ -130,6 +130,12 @@ def test_groups_that_agree_make_the_interval_wider() -> None:
     assert high - low > 2 * np.subtract(*bootstrap(copies)[::-1])
 
 
+def test_few_measurements_have_the_interval_of_student() -> None:
+    assert metrics.half_width([0.4, 0.5, 0.6]) == pytest.approx(4.303 * 0.1 / 3**0.5)
+    many = [float(n % 2) for n in range(400)]
+    assert metrics.half_width(many) == pytest.approx(1.96 * 0.5 / 20, rel=1e-2)
+
+
 def test_groups_of_different_size_weigh_by_their_queries() -> None:
     values, groups = np.array([1.0, 1.0, 1.0, 0.0]), np.array([7, 7, 7, 2])
     low, high = bootstrap(values, groups=groups)

@@ -7,9 +7,10 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from math import isnan, log, nan, sqrt
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
+from multifold.metrics import half_width
 from training.evaluate.figures import line_chart
 from training.evaluate.report import (
     ReportFigure,
@@ -23,8 +24,6 @@ from training.reproduction.runs import RowMeasurement, RunOptions
 from training.reproduction.tables import PaperTable, TableRow
 
 NONE = "–"
-T95 = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26)  # Student's, of two seeds and more
-MANY = 1.96
 SHARES = ("retrieval", "classes", "random features")  # which the papers write as percent
 NOTE = (
     "In brackets 95 % intervals: of items drawn again for one seed, and with what seeds differ for several. "
@@ -88,10 +87,7 @@ def _over_seeds(seeds: Sequence[Sequence[Sequence[float]]], percent: bool) -> Ro
     alone = [values[0] for values in seeds if len(values) == 1]
     below = fmean(mean - low for mean, low, _ in alone) if alone else 0.0
     above = fmean(high - mean for mean, _, high in alone) if alone else 0.0
-    apart = 0.0
-    if (count := len(means)) > 1:
-        student = T95[count - 2] if count - 2 < len(T95) else MANY
-        apart = student * stdev(means) / sqrt(count)
+    apart = half_width(means) if len(means) > 1 else 0.0
     mean = fmean(means)
     low, high = mean - sqrt(below**2 + apart**2), mean + sqrt(above**2 + apart**2)
     return RowEstimate(mean, max(low, 0.0), min(high, 1.0) if percent else high, percent)

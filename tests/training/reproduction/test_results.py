@@ -44,14 +44,14 @@ def test_one_seed_has_the_interval_of_its_items(tmp_path: Path) -> None:
 
 
 def test_seeds_add_what_they_differ_by(tmp_path: Path) -> None:
-    """Half widths 0.03 below and 0.04 above, and Student's 4.30 of three seeds with deviation 0.1."""
+    """Half widths 0.03 below and 0.04 above, and Student's 4.303 of three seeds with deviation 0.1."""
     some = [
         measured(tmp_path, seed, "test", recall(mean, mean - 0.03, mean + 0.04))
         for seed, mean in enumerate((0.4, 0.5, 0.6))
     ]
     found = estimate(ROW, PLACE, some)
     assert found is not None
-    apart = 4.30 * 0.1 / 3**0.5
+    apart = 4.303 * 0.1 / 3**0.5
     assert found.mean == pytest.approx(0.5)
     assert found.low == pytest.approx(0.5 - (0.03**2 + apart**2) ** 0.5)
     assert found.high == pytest.approx(0.5 + (0.04**2 + apart**2) ** 0.5)
@@ -61,7 +61,7 @@ def test_two_seeds_say_little_and_no_share_is_beyond_its_bounds(tmp_path: Path) 
     some = [
         measured(tmp_path, seed, "test", recall(mean, mean, mean)) for seed, mean in enumerate((0.4, 0.6))
     ]
-    assert str(estimate(ROW, PLACE, some)) == "50.0 [0.0, 100.0]"  # 12.71 times 0.1
+    assert str(estimate(ROW, PLACE, some)) == "50.0 [0.0, 100.0]"  # 12.706 times 0.1
 
 
 def test_a_mean_over_sets_or_places_needs_them_all(tmp_path: Path) -> None:

@@ -33,9 +33,14 @@ from index.search.engine_set import (
     ProgressCallback,
     ignore_progress,
 )
-from index.store.browse import living_editions
 from index.store.filters import Filter, read_facts
-from index.store.item_rows import derive_usable_rows, edition_of, observation_rows, pooled_row
+from index.store.item_rows import (
+    derive_usable_rows,
+    edition_of,
+    living_editions,
+    observation_rows,
+    pooled_row,
+)
 from index.store.metadata import FEED_MARK, ChangesSince, last_change
 from index.store.store import Store
 from multifold.errors import needs_extra
@@ -246,7 +251,7 @@ class ClusterEngineSet(EngineSet):
         editions, places = np.unique(edition_of(rows), return_inverse=True)
         with self._store.moment() as now:
             living = living_editions(now, editions.tolist())
-        return np.isin(editions, np.array(list(living), np.int64))[places]
+        return np.isin(editions, np.array(living, np.int64))[places]
 
     def _written(self) -> int | None:
         """The cluster's time of the last write of the version that this thread reads, if it is known.

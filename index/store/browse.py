@@ -69,12 +69,6 @@ def check_facets(keys: Sequence[str], limit: int = 1) -> None:
         raise QueryError(f"The limit must be 1 or more, not {limit}.")
 
 
-def living_editions(connection: Connection, editions: Sequence[int]) -> set[int]:
-    """Those of the editions that were not replaced or deleted."""
-    living = select(items.c.edition).where(items.c.edition.in_(VALUES))
-    return {row.edition for row in item_rows.read_rows(connection, living, editions)}
-
-
 def count_observations(connection: Connection) -> dict[Kind, int]:
     """How many observations of each kind there are."""
     counted = select(observations.c.kind, func.count()).where(KNOWN).group_by(observations.c.kind)

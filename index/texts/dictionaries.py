@@ -10,7 +10,6 @@ from functools import cache
 from importlib.resources import files
 
 from index.texts.analysis import FALLBACK, fold
-from index.texts.vocabulary import NO_WORD, PackedWords, pack_words
 from multifold.errors import needs_extra
 
 LISTS = {
@@ -28,12 +27,11 @@ LISTS = {
 def is_correct(word: str, languages: Iterable[str]) -> bool:
     """Whether a folded word is one of these languages, or of English, which names of files are in."""
     spoken = dict.fromkeys([*languages, FALLBACK])
-    return any(_words(LISTS[one]).find([word]) != [NO_WORD] for one in spoken if one in LISTS)
+    return any(word in _words(LISTS[one]) for one in spoken if one in LISTS)
 
 
 @cache
-def _words(name: str) -> PackedWords:
+def _words(name: str) -> frozenset[str]:
     with needs_extra("serve"):
         packed = files("spellchecker") / "resources" / f"{name}.json.gz"
-    words = {fold(word) for word in json.loads(gzip.decompress(packed.read_bytes()))}
-    return pack_words((word.encode(), 0) for word in words)
+    return frozenset(map(fold, json.loads(gzip.decompress(packed.read_bytes()))))

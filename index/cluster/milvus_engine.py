@@ -176,6 +176,7 @@ class MilvusEngine:
         whole._counts = unless_stopped
         self._link.settle(self.name, stopped)
         truth, _ = whole._scanned(queries, max(LIMITS), None)
+        since = self._since()
 
         def setting(limit: int) -> SearchSetting:
             reach = self._candidate_count(limit)
@@ -183,7 +184,7 @@ class MilvusEngine:
 
             def measure(effort: int) -> tuple[float, float]:
                 start = time.perf_counter()
-                _, scores, _, _ = self._candidates(queries, reach, effort=effort)
+                _, scores, _, _ = self._candidates(queries, reach, since, effort=effort)
                 seconds = (time.perf_counter() - start) / len(queries)
                 best = -np.sort(-scores, axis=1)[:, :limit]
                 return float(np.mean(best >= threshold)), seconds
@@ -295,7 +296,8 @@ class MilvusEngine:
         """Search so many candidates for each condition, and more for those queries that found too few."""
         if reach > min(MOST, BYTES // (4 * self._dim)):
             return self._scanned(queries, limit, allowed)
-        look = partial(self._candidates, queries, reach)
+        # asked here: a thread of its own reads another version
+        look = partial(self._candidates, queries, reach, self._since())
         with ThreadPoolExecutor(AT_ONCE) as threads:
             found = [*(threads.map if len(asked) > 1 else map)(look, asked)]
         scores, ids = (np.hstack([some[place] for some in found]) for place in (1, 2))
@@ -326,7 +328,7 @@ class MilvusEngine:
         return answer
 
     def _candidates(
-        self, queries: Vectors, reach: int, condition: str = "", effort: int | None = None
+        self, queries: Vectors, reach: int, since: int, condition: str = "", effort: int | None = None
     ) -> tuple[Float32[np.ndarray, "q r"], Float32[np.ndarray, "q r"], Int64[np.ndarray, "q r"], float]:
         """Milvus's scores and the exact ones of rows, best first there, padded; the length of the longest."""
         fast, ids = _nothing(len(queries), reach)
@@ -340,7 +342,6 @@ class MilvusEngine:
         }
         if (own := EFFORTS.get(self._index or "")) is not None:
             how["search_params"] = {"params": {own.name: effort or effort_for(reach, known, own)}}
-        since = self._since()
         step = max(1, BYTES // (4 * self._dim * reach))
         for start in range(0, len(queries), step):
             some = queries[start : start + step]

@@ -159,6 +159,19 @@ def test_filters_are_fields(milvus: MilvusServer, monkeypatch: pytest.MonkeyPatc
     engine.drop()
 
 
+def test_the_threads_of_an_exact_search_see_what_their_caller_sees(milvus: MilvusServer) -> None:
+    """The version of a reader is that of its thread."""
+    rows, queries = hard(6000, 2)
+    readers = list[int]()
+    link = MilvusConnection(milvus.cluster)
+    engine = MilvusEngine(64, "ip", link, "read", as_of=lambda: readers.append(threading.get_ident()))
+    engine.put(np.arange(len(rows)), rows)
+    exact, _ = engine.search(queries[:4], 10, exact=True)
+    assert exact == pytest.approx(np.sort(queries[:4] @ rows.T, axis=1)[:, -10:][:, ::-1], abs=1e-6)
+    assert set(readers) == {threading.get_ident()}
+    engine.drop()
+
+
 @pytest.mark.parametrize("kind", ["HNSW", "DISKANN"])
 def test_no_graph_of_vectors_that_differ_in_length(milvus: MilvusServer, kind: str) -> None:
     link, name = MilvusConnection(milvus.cluster), f"lengths_{kind}"

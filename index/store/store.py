@@ -188,8 +188,8 @@ class Store:
         self.known_version = None
         with self.writing() as connection:
             yield connection
-            last = last_change(connection)
-        self.known_version = None if self._database.shared else last
+            last = None if self._database.shared else last_change(connection)
+        self.known_version = last
 
     def _settle_length(self, connection: Connection, new: Sequence[Item]) -> int:
         """The first items decide how long features are in this collection."""

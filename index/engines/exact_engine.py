@@ -78,7 +78,7 @@ class RowView:
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
         """The living (and allowed) rows, some at a time."""
         places = self.positions(allowed)
-        for start in range(0, len(self.ids) if places is None else len(places), BLOCK_ROWS):
+        for start in block_starts(len(self.ids) if places is None else len(places)):
             some = slice(start, start + BLOCK_ROWS) if places is None else places[start : start + BLOCK_ROWS]
             yield self.ids[some], self.take(some)
 
@@ -131,12 +131,53 @@ def view_of(ids: PairedIds, vectors: Vectors) -> RowView:
     return RowView(ids, vectors, lengths(vectors))
 
 
+def block_starts(count: int) -> range:
+    """Where the blocks of so many rows begin."""
+    return range(0, count, BLOCK_ROWS)
+
+
+class JoinedOrder:
+    """The living rows of several views, in the order of their ids, without their vectors."""
+
+    def __init__(self, views: Sequence[RowView]) -> None:
+        self._views = views
+        places = [view.positions() for view in views]
+        alive = [np.arange(len(v.ids)) if p is None else p for v, p in zip(views, places, strict=True)]
+        ids = np.concatenate([view.ids[some] for view, some in zip(views, alive, strict=True)])
+        self._order = np.argsort(ids, kind="stable")
+        self._ids, self._places = ids[self._order], np.concatenate(alive)
+        self._owners = np.repeat(np.arange(len(views)), [len(some) for some in alive])
+
+    def blocks(self) -> Iterator[Vectors]:
+        """Their vectors, some at a time."""
+        for start in block_starts(len(self._order)):
+            some = self._order[start : start + BLOCK_ROWS]
+            block = np.empty((len(some), self._views[0].vectors.shape[1]), np.float32)
+            for owner, view in enumerate(self._views):
+                own = self._owners[some] == owner
+                block[own] = view.take(self._places[some[own]])
+            yield block
+
+    def view(self, vectors: Vectors, file: row_file.VectorFile | None = None) -> RowView:
+        """The rows, whose vectors are these; in a file, if there is one."""
+        sizes = np.empty(len(self._ids), np.float32)
+        for owner, view in enumerate(self._views):
+            own = self._owners == owner
+            sizes[own] = view.lengths[self._places[own]]
+        return RowView(self._ids, vectors, sizes[self._order], file=file)
+
+
 def join_rows(views: Sequence[RowView], *, copy: bool = True) -> RowView:
     """The living rows of these views together; a single view of living ones may stay, if not to `copy`."""
     if not copy and len(views) == 1 and not views[0].dead:
         return views[0]
-    ids, vectors = zip(*(view.living() for view in views), strict=True)
-    return view_of(np.concatenate(ids), np.concatenate(vectors))
+    order = JoinedOrder(views)
+    vectors = np.empty((sum(map(len, views)), views[0].vectors.shape[1]), np.float32)
+    start = 0
+    for block in order.blocks():
+        vectors[start : start + len(block)] = block
+        start += len(block)
+    return order.view(vectors)
 
 
 def sort_unique(ids: Ids) -> Ids:

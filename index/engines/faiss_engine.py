@@ -53,6 +53,7 @@ COLD = 60.0  # seconds in which files that were opened are not read as a whole, 
 FIRST_INDEX, SEAL, RETUNE = "haste", "seal", "retune"
 Make: TypeAlias = Callable[[RowView, IndexStart | None, StepTimes], Segment]
 Join: TypeAlias = Callable[[Sequence[RowView]], RowView]
+UNCHANGED = 10.0  # seconds without a change, after which a search starts to seal the rest
 QUIET = 1.0  # seconds without a search, after which work beside them takes its share of the time
 PIECE = 256  # queries that are searched at once
 
@@ -117,6 +118,7 @@ class FaissEngine:
         self._jobs: dict[str, tuple[list[Segment], Future[None]]] = {}  # and the parts that each works on
         self.parts: tuple[Segment, ...] = ()  # what is searched now, the fresh part last
         self.seals = 0
+        self._changed = time.monotonic()
         self._lost: RowsLostError | None = None  # what was found when rows were read for a merge
         self._filling, self._spool = False, cast(SpooledRows | None, None)
         self._start_fresh([])
@@ -129,6 +131,7 @@ class FaissEngine:
                 self._spool = self._spool or self._files.spool()
                 self._spool.add(ids, vectors)
                 return
+            self._changed = time.monotonic()
             self._fresh.add(ids, vectors)
             self._show(self._sealed)
             self._seal_if_due()
@@ -148,6 +151,7 @@ class FaissEngine:
         """Remove rows; ids that are not there are ignored."""
         ids = sort_unique(ids)
         with self._changing:
+            self._changed = time.monotonic()
             self._fresh.remove(ids)
             left = [(part, part.rows.without(ids)) for part in self._sealed]
             self._show([part if rows is part.rows else replace(part, rows=rows) for part, rows in left])
@@ -205,13 +209,15 @@ class FaissEngine:
             self._seal_if_due()
 
     def settle(self) -> None:
-        """Wait until nothing is left to seal; raises what went wrong in the background."""
-        while jobs := list(self._jobs.values()):
+        """Seal what is left, as no more rows come, and wait for it; raises what went wrong meanwhile."""
+        while True:
+            with self._changing:
+                self._seal_if_due(quiet=True)
+                jobs = list(self._jobs.values())
             for _, future in jobs:
                 future.result()
-            with self._changing:
-                if list(self._jobs.values()) == jobs:
-                    return
+            if list(self._jobs.values()) == jobs:
+                return
 
     def reports(self) -> list[SegmentReport]:
         """What the sealed parts are, find and cost."""
@@ -253,6 +259,9 @@ class FaissEngine:
 
     def _check(self, parts: tuple[Segment, ...], query: Vectors, found: Scores) -> None:
         """Runs in the background: was an answer as good as asked for? Otherwise parts look further."""
+        if time.monotonic() - self._changed > UNCHANGED:
+            with self._changing:
+                self._seal_if_due(quiet=True)
         try:
             exact = self._search_parts(query, found.shape[1], exact=True)[0]
             if parts is self.parts:
@@ -307,7 +316,7 @@ class FaissEngine:
         scores, ids = zip(*answers, strict=True)
         return np.concatenate(scores), np.concatenate(ids)
 
-    def _seal_if_due(self) -> None:
+    def _seal_if_due(self, *, quiet: bool = False) -> None:
         """Start what there is reason for and does not run: a first index of fresh rows, a merge."""
         if self._closing.is_set():
             return
@@ -321,16 +330,17 @@ class FaissEngine:
         few = not self._sealed and self._fresh.count() < self._plan.seal_at
         if few or self._runs(SEAL):
             return
-        if self._fresh.count() and segments_to_merge([*self._free(), self.parts[-1]], self._plan.seal_at):
+        mergers = partial(segments_to_merge, seal_at=self._plan.seal_at, types=self._types, quiet=quiet)
+        if self._fresh.count() and mergers([*self._free(), self.parts[-1]]):
             self._start_fresh(list(self.parts))
-        if chosen := segments_to_merge(self._free(), self._plan.seal_at):
+        if chosen := mergers(self._free()):
             rows = sum(len(part.rows) for part in chosen)
             join = self._files.joined if self._goes_to_file(rows) else join_rows
             self._begin(SEAL, chosen, partial(self._merged, make=self._sealed_part, join=join))
 
-    def _ladder(self, rows: RowView) -> tuple[str, ...]:
-        """Types to try for these rows."""
-        return self._plan.ladder(len(rows), gpu=self._on_gpu, codes=rows.file is not None)
+    def _types(self, rows: int) -> tuple[str, ...]:
+        """Types to try for so many rows."""
+        return self._plan.ladder(rows, gpu=self._on_gpu, codes=self._goes_to_file(rows))
 
     def _goes_to_file(self, rows: int) -> bool:
         """Whether vectors of so many rows go to a file: not if they are so few that each search reads all."""
@@ -382,8 +392,8 @@ class FaissEngine:
         with steps.of("merging"):
             rows = join(living) if living else join_rows([part.rows for part in chosen])
         try:
-            hasty, types = make == self._builder.hasten, self._ladder(rows)
-            start = segments.index_start(self._sealed, chosen, rows, hasty=hasty, types=types)
+            hasty = make == self._builder.hasten
+            start = segments.index_start(self._sealed, chosen, rows, hasty=hasty, types=self._types)
             return make(rows, start, steps) if len(rows) else Segment(rows)
         except BaseException:
             if all(rows is not one for one in living):

@@ -288,6 +288,7 @@ class FaissIndex:
     settings: tuple[SearchSetting, ...] = ()  # by rising limit
     cells: SharedCells | None = None  # that other indexes may share
     radius: float = 0.0  # of a cell: the squared distance of a row from its centre, on average
+    added: int = 0  # rows that came after the cells were learned
     turn: threading.Lock = field(default_factory=threading.Lock)  # a GPU's resources serve one thread
 
     def __post_init__(self) -> None:
@@ -420,10 +421,10 @@ class FaissIndex:
 
 @dataclass(frozen=True)
 class IndexStart:
-    """What an index can be made from: cells that exist, and the first rows, which are in it already."""
+    """What an index can be made from: cells that exist, and the places that rows there are to have."""
 
     known: FaissIndex
-    rows: int
+    places: Int64[np.ndarray, " g"] | None = None  # NO_ROW: it is left out; None: all are
 
 
 def check_types(plan: IndexPlan, dim: int, *, on_gpu: bool) -> None:

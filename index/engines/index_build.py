@@ -64,8 +64,10 @@ def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) 
     if known.cells is None or not known.reduction.fits(view.lengths):
         return None
     index = known.cells.index()
-    _fill(index, known.reduction, view, stopped, known.index if start.rows else None)
-    return replace(known, index=index, radius=known.cells.radius(view))
+    _fill(index, known.reduction, view, stopped, start)
+    copied = 0 if start.places is None else int(np.count_nonzero(start.places >= 0))
+    added = len(view.ids) - copied + (known.added if copied else 0)
+    return replace(known, index=index, radius=known.cells.radius(view), added=added)
 
 
 def _train(index: Index, sample: ReducedVectors) -> None:
@@ -85,43 +87,59 @@ def _fill(
     reduction: L2Reduction,
     view: RowView,
     stopped: Callable[[], bool],
-    known: Index | None = None,
+    start: IndexStart | None = None,
 ) -> None:
-    """Add the rows, of which the first are known to an index of the same cells."""
-    begun = 0 if known is None else int(known.ntotal)
+    """Add the rows; those that an index of the same cells has are copied from there."""
     lists = faiss.downcast_InvertedLists(index.invlists) if isinstance(index, faiss.IndexIVF) else None
     plain = isinstance(lists, faiss.ArrayInvertedLists)
+    new = np.ones(len(view.ids), np.bool_)
+    if start is not None and start.places is not None:
+        new[start.places[start.places >= 0]] = False
+    added = np.flatnonzero(new)
 
     def pieces() -> Iterator[tuple[slice, ReducedVectors]]:
-        for some in _pieces(begun, len(view.ids)):
+        for some in _pieces(0, len(added)):
             if stopped():
                 raise BuildStopped
-            yield some, reduction.gallery(view.take(some))
+            yield some, np.ascontiguousarray(reduction.gallery(view.take(added[some])))
 
-    if plain:
-        cells = np.empty(len(view.ids), np.int32)
-        for some, rows in pieces():
-            cells[some] = _cells_of(index, rows)
-        _make_room(lists, np.bincount(cells[begun:], minlength=index.nlist), known)
-    if known is not None:
-        known.copy_subset_to(index, faiss.InvertedLists.SUBSET_TYPE_ID_RANGE, 0, begun)
-    for some, rows in pieces():
-        if plain:
-            arrays = np.ascontiguousarray(rows), cells[some].astype(np.int64)  # a pointer keeps none alive
-            vectors, where = map(faiss.swig_ptr, arrays)
-            index.add_core(len(rows), vectors, None, where)
-        else:
+    if not plain:
+        for _, rows in pieces():
             index.add(rows)
+        return
+    cells = np.empty(len(added), np.int64)
+    for some, rows in pieces():
+        cells[some] = _cells_of(index, rows)
+    _make_room(lists, np.bincount(cells, minlength=index.nlist))
+    if start is not None and start.places is not None:
+        _copy_rows(start.known, start.places, index)
+    for some, rows in pieces():
+        arrays = rows, added[some], cells[some]  # a pointer keeps none alive
+        index.add_core(len(rows), *map(faiss.swig_ptr, arrays))
+
+
+def _copy_rows(known: FaissIndex, places: Int64[np.ndarray, " g"], index: Index) -> None:
+    """Copy the codes of rows from an index of the same cells; they are at other places here."""
+    lists = known.index.invlists
+    for cell in range(int(index.nlist)):
+        size = int(lists.list_size(cell))
+        if size == 0:
+            continue
+        moved = places[faiss.rev_swig_ptr(lists.get_ids(cell), size)]
+        codes = faiss.rev_swig_ptr(lists.get_codes(cell), size * index.code_size).reshape(size, -1)
+        arrays = moved[moved >= 0], codes[moved >= 0]  # a pointer keeps none alive
+        index.invlists.add_entries(cell, len(arrays[0]), *map(faiss.swig_ptr, arrays))
+    index.ntotal = int(np.count_nonzero(places >= 0))
 
 
 def _cells_of(index: Index, rows: ReducedVectors) -> Int64[np.ndarray, " b"]:
     return np.ascontiguousarray(index.quantizer.search(rows, 1)[1][:, 0])
 
 
-def _make_room(lists: Index, more: Int64[np.ndarray, " c"], known: Index | None) -> None:
-    """Room for so many more rows in each list than it has in the known index."""
-    for cell, size in enumerate(more.tolist()):
-        lists.resize(cell, size + (0 if known is None else known.invlists.list_size(cell)))
+def _make_room(lists: Index, sizes: Int64[np.ndarray, " c"]) -> None:
+    """Room for so many rows in each list."""
+    for cell, size in enumerate(sizes.tolist()):
+        lists.resize(cell, size)
         lists.resize(cell, 0)
 
 

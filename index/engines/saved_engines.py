@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -32,7 +32,7 @@ from index.contracts import (
     RowsOwner,
 )
 from index.engines import faiss_library, segments
-from index.engines.exact_engine import BLOCK_ROWS, RowView, join_rows
+from index.engines.exact_engine import BLOCK_ROWS, JoinedOrder, RowView, block_starts, join_rows
 from index.engines.faiss_index import FaissIndex, align_centroids, settings_from_json, shared_cells_of
 from index.engines.faiss_library import Index, L2Reduction
 from index.engines.row_file import (
@@ -45,7 +45,6 @@ from index.engines.row_file import (
     Emit,
     Header,
     ReadCount,
-    VectorFile,
     generation_of,
     open_vectors,
     read_rows,
@@ -58,37 +57,6 @@ from multifold.durable import make_folder, replace_file, sync_folder, write_file
 from multifold.types import ASPECTS, Metric, Vectors
 
 
-class JoinedOrder:
-    """The living rows of several views, in the order of their ids, without their vectors."""
-
-    def __init__(self, views: Sequence[RowView]) -> None:
-        self._views = views
-        places = [view.positions() for view in views]
-        alive = [np.arange(len(v.ids)) if p is None else p for v, p in zip(views, places, strict=True)]
-        ids = np.concatenate([view.ids[some] for view, some in zip(views, alive, strict=True)])
-        self._order = np.argsort(ids, kind="stable")
-        self._ids, self._places = ids[self._order], np.concatenate(alive)
-        self._owners = np.repeat(np.arange(len(views)), [len(some) for some in alive])
-
-    def blocks(self) -> Iterator[Vectors]:
-        """Their vectors, some at a time."""
-        for start in _starts(len(self._order)):
-            some = self._order[start : start + BLOCK_ROWS]
-            block = np.empty((len(some), self._views[0].vectors.shape[1]), np.float32)
-            for owner, view in enumerate(self._views):
-                own = self._owners[some] == owner
-                block[own] = view.take(self._places[some[own]])
-            yield block
-
-    def view(self, file: VectorFile) -> RowView:
-        """The rows, whose vectors are in this file now."""
-        sizes = np.empty(len(self._ids), np.float32)
-        for owner, view in enumerate(self._views):
-            own = self._owners == owner
-            sizes[own] = view.lengths[self._places[own]]
-        return RowView(self._ids, file.vectors, sizes[self._order], file=file)
-
-
 def write_segment(path: Path, owner: RowsOwner, metric: Metric, part: Segment) -> None:
     """Write a sealed part durably and all at once, its dead rows too."""
     ann, index = None, partial(_give_index, None)
@@ -96,6 +64,7 @@ def write_segment(path: Path, owner: RowsOwner, metric: Metric, part: Segment) -
         settings = [asdict(setting) for setting in found.settings]
         reduction = asdict(found.reduction)
         ann = {"type": found.type, "reduction": reduction, "settings": settings, "radius": found.radius}
+        ann["added"] = found.added
         index = partial(_give_index, faiss_library.to_cpu(found.index))
     header = {"report": part.seal.as_json(), "ann": ann}
     ids, vectors, sizes = part.rows.ids, part.rows.vectors, part.rows.lengths
@@ -105,7 +74,7 @@ def write_segment(path: Path, owner: RowsOwner, metric: Metric, part: Segment) -
         beside = path.with_suffix(VECTORS)
         if file.path is None or not _linked(file.path, beside):
             with replace_file(beside) as out:
-                blocks = (vectors[start : start + BLOCK_ROWS] for start in _starts(len(ids)))
+                blocks = (vectors[start : start + BLOCK_ROWS] for start in block_starts(len(ids)))
                 write_vectors(out, blocks)
         none = np.empty((0, vectors.shape[1]), np.float32)
         write_rows(path, owner, metric, ids, none, sizes, index, file.sums, apart=True, **header)
@@ -178,11 +147,13 @@ class SegmentFiles:
             with tempfile.TemporaryFile() as out:
                 sums = write_vectors(out, order.blocks())
                 out.flush()
-                return order.view(open_vectors(out, None, self._dim, sums, self.count))
+                kept = open_vectors(out, None, self._dim, sums, self.count)
+                return order.view(kept.vectors, kept)
         with replace_file(path) as out:
             sums = write_vectors(out, order.blocks())
         with open(path, "rb") as file:
-            return order.view(open_vectors(file, path, self._dim, sums, self.count))
+            kept = open_vectors(file, path, self._dim, sums, self.count)
+            return order.view(kept.vectors, kept)
 
     def keep(self, part: Segment) -> Segment:
         """A sealed part as written at home, memory-mapped; without a home it stays as it is."""
@@ -272,10 +243,10 @@ def _read_index(raw: dict[str, Any], data: np.ndarray, rows: RowView, device: De
     else:
         cells = shared_cells_of(reduction, align_centroids(index))
     settings = settings_from_json(raw["settings"])
-    radius = raw.get("radius")  # which earlier versions did not write
+    radius, added = raw.get("radius"), raw.get("added", 0)  # which earlier versions did not write
     if radius is None:
         radius = 0.0 if cells is None else cells.radius(rows)
-    return FaissIndex(raw["type"], reduction, index, settings, cells, radius)
+    return FaissIndex(raw["type"], reduction, index, settings, cells, radius, added)
 
 
 def _part_linked(part: Segment, source: Path, target: Path) -> bool:
@@ -295,10 +266,6 @@ def _linked(source: Path, target: Path) -> bool:
 
 def _new_name() -> str:
     return f"{uuid4().hex}{ROWS}"
-
-
-def _starts(count: int) -> range:
-    return range(0, count, BLOCK_ROWS)
 
 
 log = logging.getLogger(__name__)

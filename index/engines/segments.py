@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
@@ -339,22 +339,47 @@ def _read_keys(
     scores[:] = np.float32(0) - bits.view(np.float32)
 
 
-TIER = 4  # a sealed part joins a merge that has a quarter of its rows
-DEAD_SHARE = 4  # and so does one of whose rows a quarter is dead
+TIER = 4  # a sealed part joins a merge that has a quarter of its rows,
+KEPT_TIER = 16  # or so much of its rows, if it keeps its cells: its codes are copied then;
+QUIET_TIER = 64  # and so few rows join it when no more come
+DEAD_SHARE = 4  # a part of whose rows a quarter is dead is merged
+Ladder: TypeAlias = Callable[[int], Sequence[str]]  # types to try for so many rows
 
 
-def segments_to_merge(parts: Sequence[Segment], seal_at: int) -> list[Segment]:
+def segments_to_merge(
+    parts: Sequence[Segment], seal_at: int, types: Ladder, *, quiet: bool = False
+) -> list[Segment]:
     """The parts to merge now: loose rows if they are enough, and beside them small or rotten sealed parts.
 
     A part that was filled and has no index yet comes first, by itself: so its file need not be copied.
+    When no more rows come (`quiet`), all others join the largest part, if that keeps its cells.
     """
     if waiting := [part for part in parts if part.report and part.report.waits]:
         return waiting[:1]
     loose = [part for part in parts if part.report is None]
-    size = sum(len(part.rows) for part in loose)
     rotten = [part for part in parts if part.report and part.rows.dead * DEAD_SHARE > len(part.rows.ids)]
-    enough = size >= seal_at or rotten
-    return with_similar(loose + rotten, parts, TIER) if enough else []
+    largest = max(parts, key=lambda part: len(part.rows), default=None)
+    others = [part for part in parts if part is not largest]
+    if sum(len(part.rows) for part in loose) < seal_at and not rotten:
+        return list(parts) if quiet and _joins(largest, others, types, QUIET_TIER) else []
+    chosen = with_similar(loose + rotten, parts, TIER)
+    return [*chosen, largest] if largest and _joins(largest, chosen, types, KEPT_TIER) else chosen
+
+
+def _joins(part: Segment | None, chosen: Sequence[Segment], types: Ladder, tier: int) -> bool:
+    """Whether a part keeps its cells in a merge with these, and is not too large for that."""
+    size = sum(len(one.rows) for one in chosen)
+    if part is None or part in chosen or len(part.rows) > tier * size:
+        return False
+    return _keeps_cells(part, size + len(part.rows), types)
+
+
+def _keeps_cells(part: Segment, rows: int, types: Ladder) -> bool:
+    """Whether so many rows, with those of this part, are to have as many cells, learned from half of them."""
+    ann = part.ann
+    if ann is None or ann.cells is None or ann.type == FIRST_CELLS or ann.type not in types(rows):
+        return False
+    return 2 * (ann.added + rows - len(part.rows)) <= rows
 
 
 FIRST_CELLS = "IVF120,SQ8"  # the type of a first index of many rows, whose cells serve no other part
@@ -383,9 +408,9 @@ def index_start(
     rows: RowView,
     *,
     hasty: bool = False,
-    types: Sequence[str] = (),
+    types: Ladder = lambda _: (),
 ) -> IndexStart | None:
-    """The cells of the largest part, with the first of these rows where a chosen part has them there.
+    """The cells of the largest part, with those of these rows that a chosen part has there.
 
     They serve rows that are no more than those of the part, or any rows for now. A part that is merged itself
     gives its cells if the merged rows are to have as many (`types`), and it has half of them.
@@ -394,15 +419,16 @@ def index_start(
     others = [part for part in known if part not in chosen]
     largest = max(others, key=lambda part: len(part.rows), default=None)
     if largest is None or (len(largest.rows) < len(rows) and not hasty):
-        half = [part for part in known if part in chosen and 2 * len(part.rows) >= len(rows)]
-        largest = next((part for part in half if part.ann and part.ann.type in types), None)
+        largest = next((part for part in chosen if _keeps_cells(part, len(rows), types)), None)
     if largest is None or largest.ann is None:
         return None
     for part in sorted(chosen, key=lambda part: -len(part.rows)):
-        same = part.ann is not None and part.ann.cells is largest.ann.cells
-        if part.ann and same and np.array_equal(rows.ids[: len(part.rows.ids)], part.rows.ids):
-            return IndexStart(part.ann, len(part.rows.ids))
-    return IndexStart(largest.ann, 0)
+        if part.ann is not None and part.ann.cells is largest.ann.cells:
+            places = np.searchsorted(rows.ids, part.rows.ids)
+            if part.rows.alive is not None:
+                places[~part.rows.alive] = NO_ROW
+            return IndexStart(part.ann, places)
+    return IndexStart(largest.ann)
 
 
 def replace_segments(now: Sequence[Segment], chosen: Sequence[Segment], new: Segment) -> list[Segment]:

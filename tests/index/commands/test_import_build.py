@@ -205,13 +205,13 @@ def test_an_import_ends_sealed(shell: Shell, tmp_path: Path, monkeypatch: pytest
     for reports in shell.stats()["reports"].values():
         assert sum(one["rows"] for one in reports) > 9000 - IndexPlan().seal_at
     assert shell("build", "--type", "IVF{cells},Flat", "--recall", "0.9", "--device", "cpu") == 0
-    assert "image pooled: 8192 rows as IVF128,Flat" in shell.out
+    assert "image pooled: 9000 rows as IVF128,Flat" in shell.out
     assert re.search(r"recall@10 (0\.9|1\.0)", shell.out)
     assert shell("verify") == 0
     assert shell("build", "--type", "nonsense") == 2
     assert shell("stats") == 0
     assert "IVF{cells},Flat, recall 0.9" in shell.out
-    assert "image observation: 8192 rows as IVF128,Flat" in shell.out
+    assert "image observation: 9000 rows as IVF128,Flat" in shell.out
 
 
 def test_a_first_import_fills_indexes_as_a_whole(

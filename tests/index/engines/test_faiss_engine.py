@@ -138,6 +138,36 @@ def test_a_failed_build_leaves_the_rows_exact_and_is_tried_again(monkeypatch: py
     live.close()
 
 
+def test_what_is_replaced_joins_the_largest_part_when_no_more_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    live, exact = engine("IVF16,SQ8", seal_at=200), exact_of(ROWS)
+    live.add(np.arange(2000), ROWS)
+    live.settle()
+    first = live.parts[0].ann
+    assert first is not None
+    for start in range(0, 900, 100):  # so few at a time that each of them waits
+        for one in (live, exact):
+            one.remove(np.arange(start, start + 100))
+            one.add(np.arange(3000 + start, 3100 + start), -ROWS[start : start + 100])
+        live.settle()
+        (part, fresh) = live.parts
+        assert part.ann is not None
+        assert (len(part.rows.ids), len(fresh.rows)) == (2000, 0)
+        assert (part.ann.cells, part.ann.added) == (first.cells, start + 100)
+    assert found(live, exact, QUERIES, 10) > 0.9
+    for one in (live, exact):
+        one.add(np.arange(5000, 5600), ROWS[:600])
+    live.settle()
+    part, _ = live.parts
+    assert part.ann is not None
+    assert (len(part.rows), part.ann.added) == (2600, 0)  # more than half came later: they are learned anew
+    monkeypatch.setattr(faiss_engine, "UNCHANGED", 0.0)
+    live.add(np.arange(6000, 6100), ROWS[:100])
+    assert len(live.parts) == 2
+    live.search(QUERIES[:1], 10)  # which begins a merge after a while
+    until(lambda: len(live.parts[0].rows) == 2700)
+    live.close()
+
+
 def test_parts_are_merged_by_size_and_rot() -> None:
     live = engine("Flat", seal_at=100)
     # 300 loose rows take 1000 along; of 1300 rows, 400 that are dead are too many

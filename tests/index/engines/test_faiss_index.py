@@ -34,7 +34,8 @@ def learned(name: str, rows: Vectors = SCENE.rows[:LEARNED], metric: Metric = "i
 
 
 def extended(known: FaissIndex, there: int, rows: RowView) -> FaissIndex:
-    made = extend_index(IndexStart(known, there), rows, lambda: False)
+    """Of these rows the first are there already."""
+    made = extend_index(IndexStart(known, np.arange(there) if there else None), rows, lambda: False)
     assert made is not None
     return made
 
@@ -113,7 +114,7 @@ def test_only_rows_that_can_be_reduced_alike_go_to_known_cells(even: bool) -> No
     parent = learned("IVF32,SQ8", SCENE.rows[:LEARNED] * lengths[:, None].astype(np.float32))
     for factor, fits in ((0.9, not even), (0.999995, True), (1.1, False)):
         rows = view(LEARNED, 4000, factor)
-        assert (extend_index(IndexStart(parent, 0), rows, lambda: False) is not None) is fits
+        assert (extend_index(IndexStart(parent), rows, lambda: False) is not None) is fits
     extended(learned("IVF32,SQ8", metric="l2"), 0, view(LEARNED, 4000, 3))
 
 
@@ -121,24 +122,34 @@ def test_a_merge_starts_from_the_cells_and_the_rows_that_are_there() -> None:
     def start(now: list[Segment], chosen: list[Segment]) -> IndexStart | None:
         return segments.index_start(now, chosen, join_rows([part.rows for part in chosen]))
 
+    def kept(start: IndexStart | None) -> list[int]:
+        assert start is not None
+        assert start.known is there.ann
+        assert start.places is not None
+        return [*map(int, start.places)]
+
     some, more = view(LEARNED, 2500), view(2500, 3000)
     largest, there = Segment(view(0, LEARNED), PARENT), Segment(some, extended(PARENT, 0, some))
     assert there.ann is not None
     now = [largest, there, Segment(more)]
-    assert start(now, now[1:]) == IndexStart(there.ann, 500)
+    assert kept(start(now, now[1:])) == [*range(500)]
     dead = [Segment(some.without(np.array([LEARNED + 7])), there.ann), Segment(more)]
-    assert start([largest, *dead], dead) == IndexStart(PARENT, 0)
+    assert kept(start([largest, *dead], dead)) == [*range(7), -1, *range(7, 499)]
+    assert start([largest, now[2]], now[2:]) == IndexStart(PARENT)
     assert start(now, now) is None
     graph = learned("HNSW8,SQ8")  # which has no cells to share
-    assert extend_index(IndexStart(graph, 0), some, lambda: False) is None
+    assert extend_index(IndexStart(graph), some, lambda: False) is None
     assert start([Segment(view(0, LEARNED), graph)], [Segment(some)]) is None
 
 
-@pytest.mark.parametrize("hasty", [True, False])
+@pytest.mark.parametrize(("hasty", "apart"), [(True, True), (False, True), (False, False)])
 def test_what_comes_later_is_found_in_the_cells_of_what_was_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hasty: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hasty: bool, apart: bool
 ) -> None:
     """Most of the rows are sealed, with cells of their own; then the others come in small steps."""
+    if apart:  # they stay parts beside the first one
+        monkeypatch.setattr(segments, "KEPT_TIER", 0)
+        monkeypatch.setattr(segments, "QUIET_TIER", 0)
     if hasty:
         monkeypatch.setattr(faiss_engine, "SLOW_NUMBERS", 64 * DIM)
     plan = IndexPlan("IVF256,SQ8", "cpu", 0.8, seal_at=2000, flat_below=0)
@@ -148,9 +159,9 @@ def test_what_comes_later_is_found_in_the_cells_of_what_was_there(
         live.settle()
     largest, *others = sorted(live.parts, key=lambda part: -len(part.rows))
     assert largest.ann is not None
-    assert len(largest.rows) == 16_000
-    assert {part.ann.cells for part in others if part.ann} == {largest.ann.cells}
-    assert [report.type for report in live.reports()] == ["IVF256,SQ8"] * 2
+    assert (len(largest.rows), largest.ann.added) == ((16_000, 0) if apart else (19_000, 3000))
+    assert {part.ann.cells for part in others if part.ann} == ({largest.ann.cells} if apart else set())
+    assert [report.type for report in live.reports()] == ["IVF256,SQ8"] * (2 if apart else 1)
     exact = exact_of(SCENE.rows)
     for one in (live, exact):
         one.remove(np.arange(0, 19_000, 11))

@@ -43,11 +43,20 @@ def test_it_is_the_index_that_faiss_makes(name: str, monkeypatch: pytest.MonkeyP
         return
     monkeypatch.setattr(index_build, "PIECE", 300)
     half = view_of(np.arange(COUNT // 2), SCENE.rows[: COUNT // 2])
-    begun = extend_index(IndexStart(ours, 0), half, lambda: False)
+    begun = extend_index(IndexStart(ours), half, lambda: False)
     assert begun is not None
-    whole = extend_index(IndexStart(begun, COUNT // 2), VIEW, lambda: False)
+    whole = extend_index(IndexStart(begun, np.arange(COUNT // 2)), VIEW, lambda: False)
     assert whole is not None
     assert written(whole.index) == written(ours.index)
+    assert (begun.added, whole.added) == (COUNT // 2, COUNT)
+    odd = np.arange(COUNT) % 2 == 1
+    places = np.where(odd, np.cumsum(odd) - 1, NO_ROW)
+    left = extend_index(IndexStart(ours, places), view_of(VIEW.ids[odd], SCENE.rows[odd]), lambda: False)
+    assert left is not None
+    every, some = (one.candidates(SCENE.queries, COUNT, 32) for one in (ours, left))
+    for all_rows, odd_ones in zip(every, some, strict=True):
+        assert odd_ones[odd_ones >= 0].tolist() == places[all_rows[odd[all_rows]]].tolist()
+    assert (left.index.ntotal, left.added) == (odd.sum(), 0)
 
 
 def test_a_build_stops_between_two_pieces() -> None:

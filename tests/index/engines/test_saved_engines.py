@@ -93,7 +93,7 @@ def test_what_was_sealed_after_the_last_save_is_saved_too(
     monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
     rng = np.random.default_rng(0)
     with monkeypatch.context() as slowly, opened(tmp_path) as collection:
-        slowly.setattr(faiss_engine, "segments_to_merge", lambda *_: [])
+        slowly.setattr(faiss_engine, "segments_to_merge", lambda *_, **__: [])
         collection.upsert([thing(f"item {n}", rng) for n in range(100)])
         version = collection.version
     with opened(tmp_path) as collection:

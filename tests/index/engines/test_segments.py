@@ -38,4 +38,5 @@ def test_the_best_are_those_that_sorting_by_score_and_place_puts_first(
 
 def test_nothing_is_due_without_rows() -> None:
     empty = Segment(view_of(np.empty(0, np.int64), np.empty((0, 4), np.float32)))
-    assert segments_to_merge([empty], seal_at=1) == []
+    assert segments_to_merge([empty], 1, lambda _: ()) == []
+    assert segments_to_merge([empty], 1, lambda _: (), quiet=True) == []

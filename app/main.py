@@ -2,23 +2,19 @@
 
 from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from functools import cache
 from importlib.metadata import version
 from typing import Any
 
-from fastapi import APIRouter, Depends, FastAPI
-from fastapi.routing import iter_route_contexts
+from fastapi import FastAPI
 from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import BaseRoute
 
 from app import errors
 from app.collections.collections import Collections, open_collections
 from app.http.access import ApiKeyGuard, OriginGuard, is_loopback
-from app.http.dependencies import collection_name
 from app.http.forms import FORMS
 from app.http.middleware import BodyLimit, ErrorBoundary, HeaderCheck, RequestIdMiddleware, RequestTimeout
-from app.http.openapi import TAGS, complete_description, error_responses, operation_name
+from app.http.openapi import TAGS, complete_description
 from app.http.routes import (
     agents,
     bulk,
@@ -48,10 +44,10 @@ ABOUT = (
     "Find things by any of their sides: text, photo, 3D shape. Every route of a collection has a short form, "
     "which is not listed here: /v1/search is /v1/collections/default/search."
 )
-COLLECTION_ROUTERS = (
+COLLECTION_ROUTES = (
     *(search, bulk, originals, items, feedback, embeddings, snapshots, info, insight, labels),
 )
-SERVICE_ROUTERS = (collections, jobs, health, pages, agents)
+SERVICE_ROUTES = (collections, jobs, health, pages, agents)
 
 
 def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI:
@@ -89,27 +85,9 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
     app.add_middleware(HeaderCheck)
     app.add_middleware(ErrorBoundary)
     app.add_middleware(RequestIdMiddleware)
-    app.router.routes += api_routes()
+    for module in (*COLLECTION_ROUTES, *SERVICE_ROUTES):
+        app.router.routes += module.router.routes
     app.mount("/web/swagger", StaticFiles(packages=[("fastapi_swagger", "resources")]))
     app.mount("/web", StaticFiles(directory=pages.WEB))
     complete_description(app, FORMS)
     return app
-
-
-@cache
-def api_routes() -> tuple[BaseRoute, ...]:
-    """The routes of all services of this process, since half a second goes into making them."""
-    every = APIRouter(generate_unique_id_function=operation_name)
-    for routes in COLLECTION_ROUTERS:
-        every.include_router(routes.router, prefix="/v1", include_in_schema=False)
-    for routes in SERVICE_ROUTERS:
-        every.include_router(routes.router)
-    for routes in COLLECTION_ROUTERS:  # after the short forms, which most requests use
-        every.include_router(
-            routes.router,
-            prefix="/v1/collections/{collection}",
-            dependencies=[Depends(collection_name)],
-            responses=error_responses(404, 422),
-        )
-    list(iter_route_contexts(every.routes))  # made here; else by whoever asks first
-    return tuple(every.routes)

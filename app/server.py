@@ -2,16 +2,19 @@
 
 import errno
 import gc
+import json
 import signal
 import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPException
 from typing import Any
+from urllib.parse import urlsplit
 
-import httpx
 import uvicorn
 
 from app.collections.collections import Collections
@@ -22,6 +25,7 @@ from multifold.errors import MultifoldError
 
 BACKLOG = 2048
 GRACE_SECONDS = 30  # seconds for what was accepted to be finished after a signal
+CHECK_SECONDS = 60  # for each request of the check
 GC_THRESHOLD = 20_000  # new objects between two collections
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -86,16 +90,25 @@ class StartupCheck:
                 return
             time.sleep(0.02)
         try:
-            with httpx.Client(base_url=self.url, trust_env=False, timeout=60) as client:
-                response = client.get("/readyz")
-                if response.status_code == httpx.codes.OK and not self.keyed:
-                    response = client.post("/v1/search", json={"text": self.text})
-            if response.status_code != httpx.codes.OK:
-                raise MultifoldError(response.text)
-        except (httpx.HTTPError, MultifoldError) as error:
+            took = self._ask("GET", "/readyz")
+            if not self.keyed:
+                took = self._ask("POST", "/v1/search", json.dumps({"text": self.text}))
+        except (OSError, HTTPException, MultifoldError) as error:
             if not self.server.should_exit:
                 self.failure = f"it does not answer at {self.url}: {error}"
                 self.server.should_exit = True
             return
-        took = 1000 * response.elapsed.total_seconds()
-        print(f"ready at {self.url} (a first query took {took:.0f} ms)", flush=True)
+        print(f"ready at {self.url} (a first query took {1000 * took:.0f} ms)", flush=True)
+
+    def _ask(self, method: str, path: str, body: str | None = None) -> float:
+        """Send one request, which must succeed; the seconds until its answer."""
+        to = urlsplit(self.url)
+        # a client of httpx would load certificates and more
+        with closing(HTTPConnection(to.hostname or "", to.port, timeout=CHECK_SECONDS)) as connection:
+            start = time.perf_counter()
+            connection.request(method, path, body, {"content-type": "application/json"})
+            answer = connection.getresponse()
+            text = answer.read().decode()
+        if answer.status != HTTPStatus.OK:
+            raise MultifoldError(text)
+        return time.perf_counter() - start

@@ -38,9 +38,7 @@ def split_list(text: str) -> list[str]:
 class Settings(BaseSettings):
     """One service: its folders and stores, its address, its limits."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="MULTIFOLD_", extra="forbid", frozen=True, use_attribute_docstrings=True
-    )
+    model_config = SettingsConfigDict(env_prefix="MULTIFOLD_", extra="forbid", frozen=True)
 
     # docs/settings.md is made from these lines: python -m tests.app.settings_page
     data: Path = Path("data")

@@ -17,12 +17,20 @@ async def all_collections(request: Request) -> Collections:
     return collections
 
 
-async def named_collection(request: Request) -> CollectionService:
-    """The collection that a request names in its path, else the default one."""
-    return await (await all_collections(request)).find(request.path_params.get("collection", DEFAULT))
-
-
 CollectionsDep = Annotated[Collections, Depends(all_collections)]
+CollectionName = Annotated[
+    str,
+    Path(
+        description="its name or an alias", openapi_examples={DEFAULT: {"value": DEFAULT}}
+    ),  # which /docs fills in
+]
+
+
+async def named_collection(request: Request, collection: CollectionName) -> CollectionService:
+    """The collection that a request names in its path."""
+    return await (await all_collections(request)).find(collection)
+
+
 CollectionDep = Annotated[CollectionService, Depends(named_collection)]
 
 
@@ -38,16 +46,3 @@ async def named_item(service: CollectionDep, item_id: str) -> Item:
 
 ItemDep = Annotated[Item, Depends(named_item)]
 AddressDep = Annotated[str, Depends(collection_address)]
-
-
-CollectionName = Annotated[
-    str,
-    Path(
-        description="its name or an alias", openapi_examples={DEFAULT: {"value": DEFAULT}}
-    ),  # which /docs fills in
-]
-
-
-async def collection_name(collection: CollectionName) -> str:
-    """The path parameter of every route of a named collection."""
-    return collection

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from fastapi.routing import APIRoute
 from pydantic import TypeAdapter
 from starlette.datastructures import FormData, Headers, UploadFile
 from starlette.requests import Request
@@ -14,6 +13,7 @@ from starlette.types import Scope
 
 from app.errors import ApiError
 from app.http.openapi import BINARY_FILE, SCHEMA_REFERENCE
+from app.http.routers import CollectionRoute
 from multifold.wire.files import UploadedFile
 from multifold.wire.items import ItemBody, NewItem
 from multifold.wire.messages import Body, UnknownFieldError
@@ -29,7 +29,7 @@ FILE_LISTS = ("images",)
 ITEM_FIELDS = tuple(one.name for one in fields(NewItem))
 
 
-class FormRoute(APIRoute):
+class FormRoute(CollectionRoute):
     """A route for what is not JSON; the same path has another one for JSON."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:

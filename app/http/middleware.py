@@ -81,9 +81,7 @@ class RequestIdMiddleware(HttpMiddleware):
             try:
                 await self.app(scope, receive, send_with_headers)
             finally:
-                # FastAPI keeps the whole path of an included router's route beside the route itself
-                found = scope.get("fastapi", {}).get("effective_route_context") or scope.get("route")
-                route = getattr(found, "path", "none")
+                route = scope.get("short_path", getattr(scope.get("route"), "path", "none"))
                 telemetry.request(scope["method"], route, status, time.perf_counter() - start)
                 answered(route, status)
 

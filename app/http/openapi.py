@@ -1,15 +1,16 @@
 """What OpenAPI needs beside the routes: names, tags, keys and errors."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI, Response
 from fastapi.sse import EventSourceResponse
 from pydantic import BaseModel, Field
+from pydantic.json_schema import models_json_schema
 
 from app.errors import CODES, STATUSES
 from app.http.access import required_scope
 
+COLLECTION_PATH = "/v1/collections/{collection}"
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
 ERROR_CONTENT = {"application/json": {"schema": {"$ref": SCHEMA_REFERENCE.format(model="ErrorAnswer")}}}
 BINARY_FILE = {"type": "string", "format": "binary"}
@@ -68,9 +69,16 @@ class ErrorAnswer(BaseModel):
     error: ErrorDetail = Field(description="what went wrong")
 
 
+def error_schemas() -> dict[str, Any]:
+    """Schemas of errors. A `model` in each response would be read anew for each route."""
+    _, described = models_json_schema([(ErrorAnswer, "serialization")], ref_template=SCHEMA_REFERENCE)
+    schemas: dict[str, Any] = described["$defs"]
+    return schemas
+
+
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Responses of a route, all in the one shape of errors."""
-    return {status: {"model": ErrorAnswer, "description": STATUSES[status][1]} for status in statuses}
+    return {status: {"description": STATUSES[status][1], "content": ERROR_CONTENT} for status in statuses}
 
 
 def file_route(media_type: str, what: str) -> dict[str, Any]:
@@ -81,10 +89,8 @@ def file_route(media_type: str, what: str) -> dict[str, Any]:
 
 def event_route(what: str) -> dict[str, Any]:
     """Options of a route that answers with server-sent events. Its errors are JSON like all others."""
-    refusals = {
-        status: {"description": STATUSES[status][1], "content": ERROR_CONTENT} for status in (404, 422)
-    }
-    return {"response_class": EventSourceResponse, "responses": {200: {"description": what}, **refusals}}
+    answer = {"description": what}
+    return {"response_class": EventSourceResponse, "responses": {200: answer, **error_responses(404, 422)}}
 
 
 FILE = file_route("application/octet-stream", "the file")
@@ -95,14 +101,14 @@ def body_errors(*others: int) -> dict[int | str, dict[str, Any]]:
     return error_responses(*sorted((400, *others, 413, 415, 422, 429, 503)))
 
 
-def complete_description(app: FastAPI, forms: Mapping[str, Any]) -> None:
+def complete_description(app: FastAPI, forms: dict[str, Any]) -> None:
     """Say in the application's description what forms hold, what parameters are, and which key is needed."""
     describe = app.openapi
 
     def describe_all() -> dict[str, Any]:
         document = describe()
         document["components"]["securitySchemes"] = SECURITY_SCHEMES
-        document["components"]["schemas"] |= forms
+        document["components"]["schemas"] |= error_schemas() | forms
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
                 for parameter in operation.get("parameters", ()):

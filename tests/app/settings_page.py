@@ -1,7 +1,10 @@
 """Write the tables of docs/settings.md from app/settings.py: python -m tests.app.settings_page."""
 
+import ast
+import inspect
 import typing
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,22 @@ PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 BEGIN, END = "<!-- generated: python -m tests.app.settings_page -->\n", "\n<!-- end -->\n"
 
 
+def _read_meanings() -> dict[str, str]:
+    """The text below each setting in its source."""
+    (kind,) = ast.parse(inspect.getsource(Settings)).body
+    assert isinstance(kind, ast.ClassDef)
+    return {
+        setting.target.id: text.value.value
+        for setting, text in pairwise(kind.body)
+        if isinstance(setting, ast.AnnAssign) and isinstance(setting.target, ast.Name)
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
+        if isinstance(text.value.value, str)
+    }
+
+
+MEANINGS = _read_meanings()
+
+
 def settings_page() -> str:
     """The page with new tables."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
@@ -44,7 +63,7 @@ def _table(title: str, names: tuple[str, ...]) -> str:
 
 
 def _row(name: str, field: FieldInfo) -> str:
-    meaning = " ".join((field.description or "").split())
+    meaning = " ".join(MEANINGS[name].split())
     values = ", ".join(_values(field))
     return f"| `{name}` | `MULTIFOLD_{name.upper()}` | {_default(field.default)} | {values} | {meaning} |\n"
 

@@ -4,17 +4,18 @@ Tools ask the routes of this service with the key of their caller, so the same c
 """
 
 import httpx
-from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi import FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from app.errors import ApiError
 from app.http.dependencies import CollectionsDep
+from app.http.routers import service_router
 from multifold import agents
 from multifold.client import AsyncClient
 
 OWN_ADDRESS = "http://127.0.0.1"  # a name that OriginGuard always knows; nothing leaves the process
-router = APIRouter(include_in_schema=False)
+router = service_router(include_in_schema=False)
 
 
 class AgentResponse(Response):

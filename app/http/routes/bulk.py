@@ -4,11 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter
-
 from app.errors import refusal, refuse_all
 from app.http.dependencies import AddressDep, CollectionDep, CollectionsDep
 from app.http.openapi import body_errors
+from app.http.routers import collection_router
 from app.http.routes.items import serialize_item, serialize_written
 from app.http.routes.jobs import serialize_job
 from app.ingest.pipeline import Written, WrittenItem
@@ -31,7 +30,7 @@ from multifold.wire.items import (
     RemovalAnswer,
 )
 
-router = APIRouter(prefix="/items", tags=["items"])
+router = collection_router(prefix="/items", tags=["items"])
 
 
 @router.post("", responses=body_errors())

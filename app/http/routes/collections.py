@@ -2,14 +2,13 @@
 
 from dataclasses import asdict
 
-from fastapi import APIRouter
-
 from app.collections.collections import Collections
 from app.collections.service import CollectionService
 from app.encoding.no_encoder import NoEncoderError
 from app.errors import ApiError
 from app.http.dependencies import CollectionsDep
 from app.http.openapi import body_errors, error_responses
+from app.http.routers import service_router
 from app.http.routes.jobs import serialize_job
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB
 from app.search import insight
@@ -32,7 +31,7 @@ from multifold.wire.administration import (
     RebuildBody,
 )
 
-router = APIRouter(prefix="/v1", tags=["collections"])
+router = service_router(prefix="/v1", tags=["collections"])
 CHANGE_ERRORS = body_errors(404, 409)
 
 

@@ -5,13 +5,13 @@ import base64
 from collections.abc import Sequence
 
 import numpy as np
-from fastapi import APIRouter
 
 from app.collections.service import CollectionService
 from app.encoding.no_encoder import NoEncoderError
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors, error_responses
+from app.http.routers import collection_router
 from app.ingest.uploads import check_many, check_text
 from app.search.parts import QueryPart, TextQueryPart, image_part, mesh_part
 from multifold.types import SIDES, Vector
@@ -24,7 +24,7 @@ from multifold.wire.search import (
     TokenUsage,
 )
 
-router = APIRouter(tags=["embeddings"])
+router = collection_router(tags=["embeddings"])
 
 
 @router.post("/embeddings", responses=body_errors(404))

@@ -3,12 +3,13 @@
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from app.errors import ApiError
 from app.feedback import recording
 from app.http.dependencies import AddressDep, CollectionDep
 from app.http.openapi import FILE, body_errors, error_responses
+from app.http.routers import collection_router
 from app.ingest.uploads import PICTURE_TYPES
 from app.search.parts import read_parts
 from index.store.blobs import BlobKey
@@ -29,7 +30,7 @@ from multifold.wire.search import (
     ObservationReference,
 )
 
-router = APIRouter(prefix="/feedback", tags=["feedback"])
+router = collection_router(prefix="/feedback", tags=["feedback"])
 After = Annotated[str | None, Query(description="the `next` of the page before")]
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="most verdicts of the page")]
 OfItem = Annotated[str | None, Query(description="only those on this item")]

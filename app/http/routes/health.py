@@ -3,13 +3,14 @@
 import asyncio
 from typing import Any
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 from starlette.concurrency import run_in_threadpool
 
 from app.collections.collections import Collections
 from app.errors import ApiError
-from app.http.dependencies import CollectionDep, CollectionsDep
+from app.http.dependencies import CollectionsDep
 from app.http.openapi import error_responses
+from app.http.routers import service_router
 from app.operations import probes
 from app.operations.telemetry import MEDIA_TYPE
 from index.cluster.contracts import ClusterError
@@ -19,7 +20,7 @@ from multifold.errors import MultifoldError
 from multifold.wire.service import HealthAnswer
 
 READY_SECONDS = 8.0  # less than a probe waits
-router = APIRouter(tags=["health"])
+router = service_router(tags=["health"])
 TEXT: dict[int | str, dict[str, Any]] = {
     200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus text format"}
 }
@@ -59,7 +60,8 @@ async def _check(collections: Collections) -> None:
 
 
 @router.get("/metrics", response_class=Response, responses={**TEXT, **error_responses(429, 503)})
-async def get_metrics(service: CollectionDep) -> Response:
+async def get_metrics(collections: CollectionsDep) -> Response:
     """Requests, queues, batches, cache, collection and memory."""
+    service = await collections.find()
     text = await service.run(service.workers.telemetry.text)
     return Response(text, media_type=MEDIA_TYPE)

@@ -3,10 +3,9 @@
 from dataclasses import asdict
 from importlib.metadata import version
 
-from fastapi import APIRouter
-
 from app.collections.service import CollectionService
 from app.http.dependencies import CollectionDep, CollectionsDep
+from app.http.routers import collection_router
 from index.contracts import AUTO
 from index.search.model import NAMES, SideModel, Weights
 from index.store import browse
@@ -25,7 +24,7 @@ from multifold.wire.service import (
 )
 from renderers.contracts import DEFAULT_LIMITS
 
-router = APIRouter(tags=["info"])
+router = collection_router(tags=["info"])
 
 
 @router.get("/info")

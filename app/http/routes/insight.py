@@ -2,12 +2,11 @@
 
 from functools import partial
 
-from fastapi import APIRouter
-
 from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.http.dependencies import AddressDep, CollectionDep
 from app.http.openapi import body_errors
+from app.http.routers import collection_router
 from app.http.routes.items import serialize_observation
 from app.search import insight
 from app.search.insight import ExplainedSurface, MatchEvidence, Scored
@@ -16,7 +15,7 @@ from multifold.analysis.explanation import HeatMap
 from multifold.analysis.traversal import PathCaption
 from multifold.wire import insight as wire
 
-router = APIRouter(tags=["insight"])
+router = collection_router(tags=["insight"])
 
 
 @router.post("/traverse", responses=body_errors(404))

@@ -5,8 +5,7 @@ from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Query, Request, Response
-from fastapi.routing import APIRoute
+from fastapi import Query, Request, Response
 from PIL import Image
 from starlette.routing import Match
 from starlette.types import Scope
@@ -16,6 +15,7 @@ from app.errors import ApiError
 from app.http.dependencies import AddressDep, CollectionDep, ItemDep
 from app.http.forms import FormRoute, check_form, form_body, read_item_form
 from app.http.openapi import FILE, body_errors, error_responses, file_route
+from app.http.routers import CollectionRoute, collection_router
 from app.ingest.new_items import load_item
 from app.ingest.pipeline import WrittenItem
 from app.ingest.thumbnails import read_thumbnail
@@ -37,7 +37,7 @@ from multifold.wire.items import (
 from renderers.lanes import RenderLane
 
 
-class ItemRoute(APIRoute):
+class ItemRoute(CollectionRoute):
     """A route of an item's part, such as a view, takes no id that ends so and came as one segment: `%2F`."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
@@ -47,7 +47,7 @@ class ItemRoute(APIRoute):
         return super().matches(scope)
 
 
-router = APIRouter(prefix="/items", tags=["items"], route_class=ItemRoute)
+router = collection_router(prefix="/items", tags=["items"], route_class=ItemRoute)
 FOREVER, ASK_AGAIN = "private, max-age=31536000, immutable", "private, no-cache"
 PICTURE_FOLDERS = {"view": "views", "photo": "photos"}
 TAG_LENGTH = 12

@@ -4,15 +4,16 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 from starlette.concurrency import run_in_threadpool
 
 from app.http.dependencies import CollectionsDep
 from app.http.openapi import error_responses, event_route
+from app.http.routers import service_router
 from index.jobs import JobRecord
 from multifold.wire.administration import JobAnswer, JobsAnswer, JobStatus
 
-router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
+router = service_router(prefix="/v1/jobs", tags=["jobs"])
 
 
 async def named_job(collections: CollectionsDep, job_id: str) -> JobRecord:

@@ -4,14 +4,13 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
-from fastapi import APIRouter
-
 from app.collections import machine_tags
 from app.collections.machine_tags import NO_KEY
 from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors
+from app.http.routers import collection_router
 from app.ingest.uploads import check_many, check_text
 from app.search import labelling
 from app.search.encoding import EncodedPart
@@ -35,7 +34,7 @@ from multifold.wire.labels import (
 )
 from multifold.wire.search import EvidenceShare, SearchOptions
 
-router = APIRouter(tags=["labels"])
+router = collection_router(tags=["labels"])
 
 
 @router.post("/rerank", responses=body_errors(404))

@@ -3,16 +3,17 @@
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from app.http.dependencies import CollectionDep, ItemDep
 from app.http.openapi import error_responses, file_route
+from app.http.routers import collection_router
 from app.http.routes.items import ItemRoute, cache_headers
 from app.ingest.archive import stream_archive
 from app.ingest.uploads import check_many
 
-router = APIRouter(tags=["items"], route_class=ItemRoute)
+router = collection_router(tags=["items"], route_class=ItemRoute)
 GLB_TYPE, ZIP_TYPE = "model/gltf-binary", "application/zip"
 Ids = Annotated[list[str], Query(alias="id", min_length=1, description="of an item; repeat it for more")]
 

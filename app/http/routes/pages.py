@@ -4,17 +4,18 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import quote
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import FileResponse, JSONResponse
 from pydantic import BaseModel
 
 from app.errors import ApiError
 from app.http.access import KEY_COOKIE, is_own_page
 from app.http.dependencies import CollectionsDep
+from app.http.routers import service_router
 from app.operations.keys import find_key
 
 WEB = Path(__file__).parents[2] / "web"
-router = APIRouter(include_in_schema=False)
+router = service_router(include_in_schema=False)
 
 
 @router.get("/")

@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 from app.collections.service import CollectionService
 from app.errors import refusal, refuse_all
 from app.http.dependencies import AddressDep, CollectionDep
 from app.http.forms import FormRoute, check_form, form_body, read_search_form
 from app.http.openapi import body_errors
+from app.http.routers import collection_router
 from app.http.routes.items import ItemRoute, serialize_observation
 from app.ingest.uploads import check_many
 from app.search.paging import SearchPage
@@ -42,7 +43,7 @@ from multifold.wire.search import (
 )
 from multifold.wire.validation import validate
 
-router = APIRouter()
+router = collection_router()
 
 
 async def search_by_form(request: Request, service: CollectionDep, address: AddressDep) -> SearchAnswer:

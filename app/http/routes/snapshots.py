@@ -4,14 +4,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
 from fastapi import Path as InPath
+from fastapi import Query, Response
 from fastapi.responses import FileResponse
 
 from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep, CollectionsDep
 from app.http.openapi import FILE, body_errors, error_responses
+from app.http.routers import collection_router
 from app.http.routes.jobs import serialize_job
 from app.runtime.rebuild import RESTORE_JOB, snapshot_folder
 from index.maintenance.snapshot import SnapshotReport
@@ -24,7 +25,7 @@ from multifold.wire.administration import (
     SnapshotsAnswer,
 )
 
-router = APIRouter(prefix="/snapshots", tags=["snapshots"])
+router = collection_router(prefix="/snapshots", tags=["snapshots"])
 OWN_NAME = r"[a-z0-9][a-z0-9_-]{0,39}"
 Name = Annotated[str, InPath(pattern=rf"^([0-9]{{8}}T[0-9]{{12}}Z|{OWN_NAME})\.tar$")]
 NewName = Annotated[

@@ -149,7 +149,8 @@ def summary_of(point: EntryPoint) -> str:
     spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         return f"(needs the package '{package}', which is not in the wheel)"
-    source = Path(spec.origin).parent.joinpath(*inner).with_suffix(".py")
+    module = Path(spec.origin).parent.joinpath(*inner)
+    source = module / "__init__.py" if module.is_dir() else module.with_suffix(".py")
     if not source.is_file():
         return "(not in this version)"
     return (ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or "").split("\n")[0]

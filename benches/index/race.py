@@ -1,15 +1,4 @@
-"""Race our index against bare FAISS and graphs of other projects, at equal recall.
-
-    multifold bench race --rows 20000 --dim 128
-
-Each racer has a process and a thread of its own. Those that are not installed are named and left out;
-Multifold does not need them. Rows lie in clusters, and queries apart from them, as those of another side
-do; or the rows are the views in shards of features, and captions ask. The width of a search is the least
-that reaches the recall on queries that are not reported, chosen for each filter. A filter is a number below
-a bound; each row has one of 0 to 999. In the end a tenth of the rows is replaced. Times are wall time of
-one query after the other; "CPU" is what all threads of the process took, which other work on the machine
-changes less.
-"""
+"""The work of `multifold bench race`."""
 
 import argparse
 import importlib.util
@@ -31,7 +20,6 @@ from benches.index.generated_vectors import measure_recall, true_thresholds
 from benches.index.racers import RACERS, Places, Racer
 from benches.reporting import head, row, time_calls
 from benches.service.running_service import resident_bytes
-from index.commands.options import add_bundle
 from index.contracts import Ids
 from multifold.bundle.canary import open_encoder
 from multifold.types import Vectors
@@ -49,16 +37,6 @@ CHANGED, BETWEEN = 100, 10  # rows of one call that replaces, and searches betwe
 FILLED = "racer", "filled and built", "CPU", "memory grew by", "on disk"
 ASKED = "racer", "filter", "asked", "recall", "one query, p50", "p99", "CPU", f"queries/s, {TOGETHER} at once"
 REPLACED = "racer", "replaced a second", "CPU", "one query, p50", "p99", "CPU", "recall after", "disk after"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rows", type=int, default=20_000)
-    parser.add_argument("--dim", type=int, default=128)
-    parser.add_argument("--queries", type=int, default=256)
-    parser.add_argument("--scene", choices=list(SCENES), default="clusters", help="how generated rows lie")
-    parser.add_argument("--features", type=Path, help="shards whose views are searched by their captions")
-    add_bundle(parser)
-    parser.add_argument("--only", nargs="+", choices=list(RACERS), default=list(RACERS))
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,13 +1,4 @@
-"""What a search finds, and how sure it is: furniture, models and pictures, before and after a fit.
-
-    multifold bench quality
-    multifold bench quality --data data/dev --use choose --world models emoji
-    multifold bench quality --data data/dev --reader readers/potion-base-4M --out quality.json
-
-Collections are made in a temporary folder and asked over HTTP, with the demo encoder, with one of random
-weights and, if a bundle or a reader is named, with that. `--data` has files, with texts in `items.jsonl`.
-Descriptions in other words have two halves: `choose` is for developing, `report` for nothing but a report.
-"""
+"""The work of `multifold bench quality`."""
 
 import argparse
 import contextlib
@@ -29,9 +20,7 @@ from benches.reporting import head, row
 from multifold.errors import MultifoldError
 
 DEMO = Path("bundles/furniture")
-WORLDS = ("furniture", "mixed", "models", "emoji")
 OF_DATA = ("models", "emoji")
-ENCODERS = ("demo", "random", "good")
 LEGS: Mapping[str, Mapping[str, str]] = {
     "words": {"lexical": "only"},
     **{side: {"target": side, "lexical": "off"} for side in ("text", "image", "shape")},
@@ -43,18 +32,6 @@ DRAWS = 1_000  # of answers that are right as often as their confidence says
 NAMED = ("world", "encoder", "fit", "asked with", "queries")
 FOUND = ("R@1", "R@10", "best leg R@1", "best leg R@10", "ECE", "ECE by chance")
 TRUSTED = ("confidence", "sure", "sure and wrong", "matches well")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--world", nargs="+", choices=WORLDS, default=WORLDS)
-    parser.add_argument("--encoder", nargs="+", choices=ENCODERS, default=ENCODERS)
-    parser.add_argument("--data", type=Path, help="folder with items.jsonl, for models and emoji")
-    parser.add_argument("--bundle", type=Path, help="a good encoder")
-    parser.add_argument("--reader", type=Path, help="a good text reader, for that encoder or the demo's")
-    parser.add_argument("--use", choices=("choose", "report"), default="report", help="half of other words")
-    parser.add_argument("--items", type=int, default=240, help="pieces of furniture; default: %(default)s")
-    parser.add_argument("--queries", type=int, default=200, help="of a row, at most; default: %(default)s")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="write rows, legs and answers as JSON")
 
 
 def run(args: argparse.Namespace) -> int:

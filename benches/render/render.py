@@ -1,10 +1,4 @@
-"""Images per CPU-second of every rendering engine that works here, on generated meshes.
-
-    multifold bench render > table.md
-
-Each engine draws in a process of its own, warm. Seconds are those of the processor, all threads together, so
-a busy machine does not change them much; the best of some rounds counts.
-"""
+"""The work of `multifold bench render`."""
 
 import argparse
 import math
@@ -25,21 +19,13 @@ from benches.render.meshes import write_meshes
 from benches.reporting import head, row
 from multifold.errors import MultifoldError
 from renderers import cameras
-from renderers.engines import ENGINES, engine
+from renderers.engines import engine
 from renderers.mesh.load import load_model
 from renderers.processes import HEAP_SETTINGS
 
 Times = dict[str, tuple[float, float]]  # mesh -> CPU-seconds to load and to draw all views
 _TEXT2SHAPE_VIEWS = 89_394
 _BASELINE = "osmesa"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    names = [engine.name for engine in ENGINES]
-    parser.add_argument("--engines", nargs="+", choices=names, default=names, help="default: all")
-    parser.add_argument("--rig", default="ring12", help="cameras (default ring12)")
-    parser.add_argument("--size", type=int, default=224, help="pixels on a side (default 224)")
-    parser.add_argument("--rounds", type=int, default=3, help="of which the best counts (default 3)")
 
 
 def run(args: argparse.Namespace) -> int:

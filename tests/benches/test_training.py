@@ -1,11 +1,11 @@
 """The benchmark of training, with the smallest recipe."""
 
-import argparse
 from pathlib import Path
 
 import pytest
 
-from benches.training import captions, loss_times, training
+from benches.training import captions, loss_times
+from multifold.cli import main
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,8 @@ def test_each_part_prints_a_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setattr(loss_times, "LARGE", (64,))
-    parser = argparse.ArgumentParser()
-    training.add_arguments(parser)
     words = ["--recipes", "folder-small", "--rounds", "1", "--steps", "1"]
-    assert training.run(parser.parse_args(["--parts", part, *words])) == 0
+    assert main(["bench", "training", "--parts", part, *words]) == 0
     cells = [line.strip("| ").split(" | ") for line in capsys.readouterr().out.splitlines()]
     assert set(rows) <= {(row[0], row[1]) for row in cells if len(row) > 2}
 

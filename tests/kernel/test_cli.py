@@ -79,8 +79,8 @@ with needs_extra("cluster"):
 def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A package of our own with three commands, beside one that is not installed."""
     package = tmp_path / "greetings"
-    (package / "commands").mkdir(parents=True)
-    for name, source in (("greet", GREET), ("fails", FAILS), ("needy", NEEDY), ("plan", PLAN)):
+    (package / "commands" / "plan").mkdir(parents=True)
+    for name, source in (("greet", GREET), ("fails", FAILS), ("needy", NEEDY), ("plan/__init__", PLAN)):
         (package / "commands" / f"{name}.py").write_text(dedent(source).lstrip())
     (package / "__init__.py").touch()
     (package / "commands" / "__init__.py").touch()

@@ -1,19 +1,16 @@
 """The race beside other libraries: racers finish it, and a library that is missing is named."""
 
-import argparse
-
 import pytest
 
 from benches.index import race
 from benches.index.racers import RACERS
+from multifold.cli import main
 
 SIZES = ["--rows", "1200", "--dim", "8", "--queries", "16"]
 
 
 def run(*names: str) -> None:
-    parser = argparse.ArgumentParser()
-    race.add_arguments(parser)
-    assert race.run(parser.parse_args([*SIZES, "--only", *names])) == 0
+    assert main(["bench", "race", *SIZES, "--only", *names]) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,4 @@
-"""Kill a writing process repeatedly, and check that nothing that it acknowledged is lost.
-
-Change number n is the same in every process, so the state after it is known. After each kill the collection
-must be in the state of the last acknowledged change, or of the next one, whole.
-"""
+"""The work of `multifold bench durability`."""
 
 import argparse
 import subprocess
@@ -35,11 +31,6 @@ class DurabilityTally:
     lost: int = 0
     returned: int = 0  # deleted items that are there
     index: int = 0  # indexes that disagree with the store
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -102,7 +93,7 @@ def _item(name: str, rng: np.random.Generator) -> Item:
 
 def _kill_writer(folder: Path, number: int, seconds: float) -> int:
     """Let a process make changes, kill it, and return how many it had acknowledged."""
-    command = [sys.executable, "-m", "benches.index.durability", str(folder), str(number)]
+    command = [sys.executable, "-m", "benches.durability.durability", str(folder), str(number)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:  # noqa: S603
         assert child.stdout is not None
         first = child.stdout.readline()

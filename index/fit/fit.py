@@ -39,7 +39,6 @@ from index.search.confidence import (
     Evidence,
     as_curves,
     confidence_facts,
-    find_rivals,
 )
 from index.search.model import (
     LEGS,
@@ -67,7 +66,7 @@ NOTE = "evidence"  # of the store, with the model
 JUDGED = 5  # best candidates that a confidence is fitted on
 # How far a fit may carry what a fact adds to a confidence (std. dev.). Pictures are asked as people ask with
 # them; what people say in other words no question tells.
-CURVE_SPREAD: Mapping[Side, float] = {"text": 0.14, "image": 0.3, "shape": 0.3}
+CURVE_SPREAD: Mapping[Side, float] = {"text": 0.07, "image": 0.3, "shape": 0.3}
 PICTURES: frozenset[QuestionKind] = frozenset({"picture", "new picture"})
 TEXTLESS: frozenset[QuestionKind] = frozenset(  # where they are strange, no text of the item answers
     {"no texts", "strange words", "name"}
@@ -204,7 +203,7 @@ def _outcomes(judged: HeldOut) -> dict[QueryClass, tuple[Outcome, ...]]:
     for evidence, trial in judged:
         scores, chosen = trial.scores, evidence[trial.candidates]
         if trial.kind != "picture" and _counts_for_confidence(trial) >= AS_PEOPLE_ASK:
-            gain = find_rivals(chosen, trial.items, scores.length, scores.strange).gain
+            gain = scores.rivals(chosen, trial.items).gain
             behind = float(chosen.max() - evidence[trial.right].max())
             like_it = outcomes.setdefault(class_of(scores.length, scores.strange), [])
             like_it.append(Outcome(round(gain, DIGITS), round(behind, DIGITS)))
@@ -236,9 +235,9 @@ def fit_confidence(judged: HeldOut, spread: float) -> Curves:
     facts, right, counts = [], [], list[float]()
     for of_trial, trial in judged:
         scores, chosen = trial.scores, of_trial[trial.candidates]
-        rivals = find_rivals(chosen, trial.items, scores.length, scores.strange)
+        rivals = scores.rivals(chosen, trial.items)
         first = np.argsort(-chosen)[:JUDGED]
-        facts.append(confidence_facts(chosen, scores.coverage[trial.candidates], rivals)[first])
+        facts.append(confidence_facts(chosen, scores.stated[trial.candidates], rivals)[first])
         right.append(trial.right[trial.candidates][first])
         counts += [trial.weight * _counts_for_confidence(trial)] * len(first)
     curve = fit_logistic(

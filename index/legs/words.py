@@ -10,9 +10,11 @@ from index.contracts import Ids
 from index.legs.contracts import Asked, Background, Raw, Table, Thing
 from index.search.engine_set import Candidates
 from index.texts.contracts import ItemTexts
+from index.texts.word_segments import WordScores
 from multifold.types import Leg
 
-SCORE, COVERAGE = 0, 1  # columns of the scores; the coverage is the share of a query's rarity
+# Columns of the scores: the coverage is the share of the rarity of a query, what is stated that of a text
+SCORE, COVERAGE, STATED = 0, 1, 2
 NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
 
 
@@ -40,15 +42,15 @@ class WordLeg:
 
     def scores(self, editions: Ids) -> Raw:
         """What their words say, and how much of the query they have."""
-        return np.stack(self.asked.words.weigh(self._text, editions), axis=1)
+        return _columns(self.asked.words.weigh(self._text, editions))
 
     def scores_of(self, things: Sequence[Thing]) -> Raw:
         """The same of texts that are no item's."""
-        raw = np.full((len(things), 2), np.nan, np.float32)
+        raw = np.full((len(things), 3), np.nan, np.float32)
         there = [place for place, one in enumerate(things) if one.texts is not None]
         texts: list[ItemTexts] = [one.texts for one in things if one.texts is not None]
         if texts:
-            raw[there] = np.stack(self.asked.words.weigh_texts(self._text, texts), axis=1)
+            raw[there] = _columns(self.asked.words.weigh_texts(self._text, texts))
         return raw
 
     def columns(self, raw: Raw, background: Background) -> Table:  # noqa: ARG002 (words have a scale of their own)
@@ -57,3 +59,7 @@ class WordLeg:
         full = np.clip((np.fmax(raw[:, COVERAGE], 0) - NEARLY_ALL) / (1 - NEARLY_ALL), 0, 1)
         every = np.float32(self.asked.words.most(self._text)) * full
         return np.stack([scores, every, scores * np.float32(1 - self.asked.length)], axis=1)
+
+
+def _columns(said: WordScores) -> Raw:
+    return np.stack([said.scores, said.shares, said.stated], axis=1)

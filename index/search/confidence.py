@@ -1,7 +1,9 @@
 """How sure a search is of its hits: logistic curves over what the evidence for an item has to say.
 
 A confidence is the chance that this item is what was meant. It rests on how far the evidence stands out of
-that for all other items, on the lead over the next one, and on how much of the query was understood.
+that for all other items, on the lead over the next one, and on how much was understood: a text that has the
+whole query says the more, the more of its own words the query states. Three words of a sentence may be
+anybody's; the two words of a name are the name.
 """
 
 from collections.abc import Sequence
@@ -16,16 +18,16 @@ Curves: TypeAlias = tuple[tuple[float, ...], ...]  # what each fact adds to the 
 
 WHOLE = 0.999  # of the rarity of a query's words: all of them
 GAIN_LIMIT, LEAD_LIMIT, ODDS_LIMIT, TINY = 10.0, 6.0, 8.0, 1e-9  # nats
-FACTS = ("gain", "odds", "lead", "whole", "peers", "length", "constant")
-RISING_FACTS = ("odds", "lead", "whole")  # of which more never makes less sure
+FACTS = ("gain", "odds", "lead", "stated", "peers", "length", "constant")
+RISING_FACTS = ("odds", "lead", "stated")  # of which more never makes less sure
 # Before anything is fitted. The first hit has rows of its own, and so have pictures that ask, and queries
 # whose words no item has: nothing but pictures and readers answers these.
 CONFIDENCE_PRIOR: Curves = (
-    (-0.37, 1.10, 0.08, 0.80, -0.04, 0.90, 0.13),  # the first
-    (-0.55, 0.84, 0.04, 0.50, -0.30, 1.94, -0.67),  # of a strange query
+    (-0.30, 1.04, 0.00, 3.06, -0.26, 2.22, -0.67),  # the first
+    (-0.70, 0.62, 0.30, 0.50, -0.30, 2.28, -0.81),  # of a strange query
     (0.13, 0.74, 3.78, 0.50, -0.30, 0.00, 1.56),  # of a picture
-    (-0.10, 0.91, 0.01, 1.33, -0.12, 0.70, -0.30),  # another
-    (-0.16, 0.94, 0.00, 0.50, -0.30, 0.16, 0.23),  # of a strange query
+    (0.02, 0.83, 0.00, 1.03, -0.09, -0.08, -0.40),  # another
+    (-0.08, 0.58, 0.27, 0.50, -0.30, -0.17, -0.16),  # of a strange query
     (-0.43, 0.62, 3.41, 0.50, -0.30, 0.00, 0.86),  # of a picture
 )
 RISING = np.tile(np.isin(FACTS, RISING_FACTS), len(CONFIDENCE_PRIOR))
@@ -57,10 +59,9 @@ def find_rivals(evidence: Evidence, items: int, length: float, strange: float) -
 
 
 def confidence_facts(
-    evidence: Evidence, coverage: Float64[np.ndarray, " n"], rivals: Rivals
+    evidence: Evidence, stated: Float64[np.ndarray, " n"], rivals: Rivals
 ) -> Float64[np.ndarray, "n f"]:
     """What a confidence rests on, of each item: `FACTS`, in the columns of the row that holds; else 0."""
-    whole = coverage > WHOLE
     likely = np.clip(evidence - rivals.everything, -ODDS_LIMIT, -TINY)
     odds = np.clip(likely - np.log(-np.expm1(likely)), -ODDS_LIMIT, ODDS_LIMIT)
     first = evidence >= rivals.best
@@ -70,8 +71,8 @@ def confidence_facts(
             np.full(len(evidence), min(rivals.gain, GAIN_LIMIT)),
             odds,
             np.clip(lead, -LEAD_LIMIT, LEAD_LIMIT),
-            whole,
-            whole * np.log(max(1, int(whole.sum()))),
+            stated,
+            np.where(stated > 0, np.log(max(1, int(np.count_nonzero(stated)))), 0.0),
             np.full(len(evidence), rivals.length),
             np.ones(len(evidence)),
         ],
@@ -84,10 +85,10 @@ def confidence_facts(
 
 
 def confidences(
-    curves: Curves, evidence: Evidence, coverage: Float64[np.ndarray, " n"], rivals: Rivals
+    curves: Curves, evidence: Evidence, stated: Float64[np.ndarray, " n"], rivals: Rivals
 ) -> Evidence:
     """The confidence of each item."""
-    facts = confidence_facts(evidence, coverage, rivals)
+    facts = confidence_facts(evidence, stated, rivals)
     chances: Evidence = 1 / (1 + np.exp(-(facts @ np.ravel(curves))))
     return chances
 

@@ -140,7 +140,7 @@ class LabelScorer:
         there = np.concatenate([np.isin(editions, list(known)), np.ones(len(outside), np.bool_)])
         scores = np.zeros((len(there), len(self._labels)), np.float32)
         for column, label in enumerate(self._labels):
-            scores[there, column] = index.weigh(label.text, places)[1]
+            scores[there, column] = index.weigh(label.text, places).shares
         return scores
 
 

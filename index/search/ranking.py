@@ -23,8 +23,8 @@ from index.legs.contracts import Asked, Raw, SearchLeg
 from index.legs.examples import ExampleScorer
 from index.legs.table import make_legs
 from index.legs.vectors import SAME, SCORE
-from index.legs.words import COVERAGE
-from index.search.confidence import Evidence, Rivals, confidences, find_rivals
+from index.legs.words import COVERAGE, STATED
+from index.search.confidence import WHOLE, Evidence, Rivals, confidences, find_rivals
 from index.search.engine_set import Candidates
 from index.search.model import LEGS, NAMES, PLACES, SideModel, strangeness
 from index.search.promise import class_of, cut_answer, is_unlike
@@ -65,6 +65,14 @@ class Scores:
         return coverage
 
     @cached_property
+    def stated(self) -> Float64[np.ndarray, " n"]:
+        """The share of the words of each one's best text that the query has; 0 if that lacks any of it."""
+        if "words" not in self.raw:
+            return np.zeros(len(self.editions))
+        stated: Float64[np.ndarray, " n"] = np.fmax(self.raw["words"][:, STATED], 0).astype(np.float64)
+        return stated * (self.coverage > WHOLE)
+
+    @cached_property
     def present(self) -> Bool[np.ndarray, "n l"]:
         """Which legs each has. A name says nothing against an item that has no caption."""
         missing = np.zeros(len(self.editions), np.bool_)
@@ -81,6 +89,10 @@ class Scores:
             if leg in self.raw:
                 np.fmax(same, self.raw[leg][:, SAME], out=same)
         return same
+
+    def rivals(self, evidence: Evidence, items: int) -> Rivals:
+        """What the evidence of candidates among so many items is compared with."""
+        return find_rivals(evidence, items, self.length, self.strange)
 
     def ratios(self, model: SideModel) -> Ratios:
         """The log-likelihood ratio of each leg for each edition."""
@@ -126,7 +138,7 @@ class Ring:
     editions: Ids
     ratios: Ratios
     present: Bool[np.ndarray, "n l"]
-    coverage: Float64[np.ndarray, " n"]
+    stated: Float64[np.ndarray, " n"]
     evidence: Evidence
     sides: Mapping[Leg, Float32[np.ndarray, " n"]]  # the score of each side; NaN where it is missing
     learned: Evidence  # what examples add to the evidence
@@ -153,7 +165,7 @@ class Ring:
             editions[order],
             ratios[order],
             scores.present[rows],
-            scores.coverage[rows],
+            scores.stated[rows],
             evidence[order],
             {side: raw[rows, SCORE] for side, raw in scores.raw.items()},
             learned[order],
@@ -169,7 +181,7 @@ class Ring:
         """What the items of this ring are compared with; examples are left out."""
         others = ~self.judged
         rest = items - int(self.judged.sum())
-        return find_rivals(self.evidence[others], rest, scores.length, scores.strange)
+        return scores.rivals(self.evidence[others], rest)
 
     def item(
         self,
@@ -330,7 +342,7 @@ class AskedLegs:
             count = ring.reaching(end)
             if not count:
                 break
-            chances = confidences(model.confidence, ring.evidence, ring.coverage, rivals)
+            chances = confidences(model.confidence, ring.evidence, ring.stated, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             chosen = range(max(page.start - place, 0), min(page.stop - place, count))
             found += [
@@ -343,7 +355,7 @@ class AskedLegs:
 
     def _is_strange(self, best: Ids) -> bool:
         """Whether the words of a query are unheard, of which these editions have the most."""
-        shares = self.asked.words.weigh(self.asked.text or "", best)[1]
+        shares = self.asked.words.weigh(self.asked.text or "", best).shares
         return strangeness(float(shares.max(initial=0)), len(self.background)) > 0
 
     def _lacks_phrase(self, among: Candidates | None) -> bool:

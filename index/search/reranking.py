@@ -15,7 +15,7 @@ from jaxtyping import Bool
 from index.contracts import Ids
 from index.legs.contracts import Raw, Thing
 from index.legs.vectors import SCORE
-from index.search.confidence import confidences, find_rivals
+from index.search.confidence import confidences
 from index.search.model import LEGS, SideModel
 from index.search.ranking import AskedLegs
 from index.texts.contracts import ItemTexts
@@ -75,8 +75,8 @@ def rerank(
     scores = asked.weighed(editions, raw, comparable(raw, background, rows), legs)
     ratios = scores.ratios(model)[rows]
     evidence = ratios.sum(axis=1)
-    rivals = find_rivals(evidence, len(rows), scores.length, scores.strange)
-    chances = confidences(model.confidence, evidence, scores.coverage[rows], rivals)
+    rivals = scores.rivals(evidence, len(rows))
+    chances = confidences(model.confidence, evidence, scores.stated[rows], rivals)
     order = np.argsort(-evidence, kind="stable").tolist()
     chances[order] = np.minimum.accumulate(chances[order])
     return [

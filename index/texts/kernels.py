@@ -129,7 +129,7 @@ def add_impacts(
                 scores[holders[at]] += rarity * impacts[at]
 
 
-@compile_annotated("scores", "shares", "labels", "masks")
+@compile_annotated("scores", "shares", "stated", "labels", "masks")
 def score_items(
     words: Int32[np.ndarray, " q"],
     rarities: Float64[np.ndarray, " q"],
@@ -141,10 +141,12 @@ def score_items(
     norms: Float64[np.ndarray, "3 f"],
     scores: Float32[np.ndarray, " n"],
     shares: Float32[np.ndarray, " n"],
+    stated: Float32[np.ndarray, " n"],
     labels: Int64[np.ndarray, " n"],
     masks: UInt64[np.ndarray, " n"],
 ) -> None:
-    """The scores of items, what is heard of the query, the text that says most, and which words are there.
+    """The scores of items, what is heard of the query, the text that says most, how much of that the query
+    states, and which words are there.
 
     Nothing is written for those whose place is below 0. Of words that are meant by one word of the query, and
     which stand together, the one that is heard most counts.
@@ -165,14 +167,14 @@ def score_items(
             lengths[texts[at] % len(FIELDS)] += texts[at + 1]
             at += 2 + texts[at] // len(FIELDS)
         xs[:] = 0.0
-        best, label, captions, at = 0.0, NOTHING, 0, begin
+        best, label, told, captions, at = 0.0, NOTHING, 0.0, 0, begin
         while at < end:
             field, length, following_text = (
                 texts[at] % len(FIELDS),
                 texts[at + 1],
                 at + 2 + texts[at] // len(FIELDS),
             )
-            found = False
+            found, pieces = False, 0
             for place in range(at + 2, following_text):
                 number = texts[place] if texts[place] >= 0 else ~texts[place]
                 word = first[number & (SLOTS - 1)]
@@ -180,6 +182,7 @@ def score_items(
                     if words[word] == number:
                         often[word] += 1
                         found = True
+                        pieces += texts[place] >= 0
                     word = following[word]
             if found:
                 in_all = 1 / (norms[0, field] + norms[1, field] * lengths[field])
@@ -192,6 +195,7 @@ def score_items(
                         often[word] = 0
                 if says > best:
                     best, label = says, captions if field == CAPTION else -1 - field
+                    told = pieces / max(length, 1)
             captions += field == CAPTION
             at = following_text
         total, mask, share, loudest = 0.0, np.uint64(0), 0.0, 0.0
@@ -204,7 +208,7 @@ def score_items(
                 mask |= np.uint64(1) << np.uint64(word)
                 loudest = max(loudest, heard[word])
         scores[row], shares[row] = (1 - BEST) * total + BEST * best, share + loudest
-        labels[row], masks[row] = label, mask
+        stated[row], labels[row], masks[row] = told, label, mask
 
 
 @compile_annotated()

@@ -135,6 +135,7 @@ class WordScores:
 
     scores: Scores
     shares: Scores  # of the rarity of its words, from 0 to 1
+    stated: Scores  # the share of the text that says most which the question has
     labels: Int64[np.ndarray, " n"]  # of the text that says most
     masks: UInt64[np.ndarray, " n"]  # the terms that are there
 
@@ -142,6 +143,7 @@ class WordScores:
     def none(cls, count: int) -> "WordScores":
         """Of so many items of which nothing is said."""
         return cls(
+            np.zeros(count, np.float32),
             np.zeros(count, np.float32),
             np.zeros(count, np.float32),
             np.full(count, NOTHING, np.int64),
@@ -162,5 +164,5 @@ class WordScores:
             places[there[~have]] = -1
         score_items(
             question.numbers, question.rarities, question.heard, question.words, places, texts.starts,
-            texts.texts, norms, self.scores, self.shares, self.labels, self.masks,
+            texts.texts, norms, self.scores, self.shares, self.stated, self.labels, self.masks,
         )  # fmt: skip

@@ -141,19 +141,17 @@ class WordIndex:
         """What the words of these editions say of a query, in their order; 0 where they say nothing."""
         return self._ask(query).score(editions).scores
 
-    def weigh(self, query: str, editions: Ids) -> tuple[Scores, Scores]:
-        """Their scores, and the share of a question's rarity that their words have, from 0 to 1."""
-        said = self._ask(query).score(editions)
-        return said.scores, said.shares
+    def weigh(self, query: str, editions: Ids) -> WordScores:
+        """What the words of these editions say of a query, in their order."""
+        return self._ask(query).score(editions)
 
     def scores_of(self, query: str, items: Sequence[ItemTexts]) -> Scores:
         """What texts that are not in the index would score in it."""
-        return self.weigh_texts(query, items)[0]
+        return self.weigh_texts(query, items).scores
 
-    def weigh_texts(self, query: str, items: Sequence[ItemTexts]) -> tuple[Scores, Scores]:
+    def weigh_texts(self, query: str, items: Sequence[ItemTexts]) -> WordScores:
         """The same for texts that are not in the index: rarities and lengths count as they do there."""
-        said = self._ask(query).score_texts(number_texts(items, self._number))
-        return said.scores, said.shares
+        return self._ask(query).score_texts(number_texts(items, self._number))
 
     def most(self, query: str) -> float:
         """The score of an item that has all words of a query, once in each text."""

@@ -16,22 +16,21 @@ from index.search.confidence import (
 )
 
 EVIDENCE = np.array([5.0, 3.0, 1.0])
-COVERAGE = np.array([1.0, 0.5, 0.0])
+STATED = np.array([0.4, 0.0, 0.0])
 
 
 def test_facts_are_what_plain_arithmetic_says() -> None:
     rivals = find_rivals(EVIDENCE, 100, 0.5, 0.0)
     everything = np.log(np.exp(EVIDENCE).sum() + 97)
-    rows = confidence_facts(EVIDENCE, COVERAGE, rivals).reshape(3, *np.shape(CONFIDENCE_PRIOR))
+    rows = confidence_facts(EVIDENCE, STATED, rivals).reshape(3, *np.shape(CONFIDENCE_PRIOR))
     for place, (row, lead) in enumerate(((0, 2.0), (3, -2.0), (3, -4.0))):
         share = np.exp(EVIDENCE[place] - everything)
         gain = min(everything - np.log(100), GAIN_LIMIT)
-        whole = float(place == 0)
         wanted = [
             gain,
             np.log(share / (1 - share)),
             max(lead, -LEAD_LIMIT),
-            whole,
+            STATED[place],
             0.0,
             0.5,
             1.0,

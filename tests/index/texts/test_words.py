@@ -376,9 +376,20 @@ def test_a_guess_is_made_only_where_a_word_is_unknown() -> None:
 def test_two_words_may_be_one_in_an_item_also_where_others_have_them_apart() -> None:
     index = index_of(item(1, "trafficlight"), item(2, "light"), item(3, "fire"), item(4, "light fire engine"))
     assert found(index, "traffic light")[0] == 1
-    assert index.weigh("traffic light", ids(1))[1] == 1  # it has both words
-    assert index.weigh("traffic light", ids(2))[1] < 1
+    assert index.weigh("traffic light", ids(1)).shares == 1  # it has both words
+    assert index.weigh("traffic light", ids(2)).shares < 1
     assert found(index, "light fire") == [4, 2, 3]  # nothing writes these as one
+
+
+def test_it_says_how_much_of_the_text_that_says_most_the_question_states() -> None:
+    index = index_of(item(1, "red chair"), item(2, "a chair of red wood for the garden"), item(3, "red"))
+    for question, stated in (
+        ("red chair", [1, 0.25, 1]),
+        ("chairs", [0.5, 0.125, 0]),
+        ("a chair", [0.5, 0.125, 0]),
+    ):
+        assert index.weigh(question, ids(1, 2, 3)).stated.tolist() == stated
+    assert index.weigh_texts("red chair", [item(0, "red chair chair")]).stated == 1
 
 
 def test_a_correct_word_is_no_misspelling() -> None:
@@ -387,5 +398,7 @@ def test_a_correct_word_is_no_misspelling() -> None:
     assert found(index, "star") == [2]  # the beginning of another word
     assert found(index, "place") == found(index, "steal") == []
     assert found(index, "carpet") == [3, 4]
-    assert index.weigh("plaet", ids(1))[1] == 1
-    assert index.weigh("star", ids(2))[1] == index.weigh("carpet", ids(3))[1] == 0  # they may be meant
+    assert index.weigh("plaet", ids(1)).shares == 1
+    assert (
+        index.weigh("star", ids(2)).shares == index.weigh("carpet", ids(3)).shares == 0
+    )  # they may be meant

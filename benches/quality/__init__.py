@@ -13,14 +13,14 @@ import argparse
 from pathlib import Path
 
 WORK = "benches.quality.quality"
-WORLDS = ("furniture", "mixed", "models", "emoji")
+WORLDS = ("furniture", "mixed", "models", "emoji", "objects")
 ENCODERS = ("demo", "random", "good")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--world", nargs="+", choices=WORLDS, default=WORLDS)
     parser.add_argument("--encoder", nargs="+", choices=ENCODERS, default=ENCODERS)
-    parser.add_argument("--data", type=Path, help="folder with items.jsonl, for models and emoji")
+    parser.add_argument("--data", type=Path, help="folder with items.jsonl, for models, emoji and objects")
     parser.add_argument("--bundle", type=Path, help="a good encoder")
     parser.add_argument("--reader", type=Path, help="a good text reader, for that encoder or the demo's")
     parser.add_argument("--use", choices=("choose", "report"), default="report", help="half of other words")

@@ -29,8 +29,8 @@ SHARES = (10, 50, 90)  # per cent of a mixed folder that are models
 MIXED = 100  # things in it
 FEW_OWNERS = 10  # items that have all three words of a question, at most
 MESHES = 40  # that ask in one world
-FOLDERS = {"models": "models/", "emoji": "images/noto-emoji/"}
-MOST = {"models": 290, "emoji": 400}  # items of a world
+FOLDERS = {"models": "models/", "emoji": "images/noto-emoji/", "objects": "images/kenney-isometric/"}
+MOST = {"models": 290, "emoji": 400, "objects": 403}  # items of a world
 TYPES = {".png": "image/png", ".glb": "model/gltf-binary", ".gltf": "model/gltf+json"}
 
 
@@ -117,13 +117,23 @@ class WorldMaker:
         lines = self._lines("emoji")
         for one in lines:
             self._pack(one).with_suffix(".txt").write_text(one["text"], encoding="utf-8")
+        yield self._pictures("emoji", lines)
+
+    def objects(self) -> Iterator[QualityWorld]:
+        """Pictures that have names alone, asked as the captioned ones are."""
+        lines = self._lines("objects")
+        for one in lines:
+            self._pack(one)
+        yield self._pictures("objects", lines)
+
+    def _pictures(self, world: str, lines: Sequence[Line]) -> QualityWorld:
         asking = _spread(lines, self.queries)
         questions = {
             "name": [_by_text(one["text"], [_id_of(one)]) for one in asking],
-            **self._other_words("emoji", lines),
+            **self._other_words(world, lines),
             "picture itself": [_by_file(self._pack(one), [_id_of(one)]) for one in asking],
         }
-        yield QualityWorld("emoji", self.folder / "emoji", questions)
+        return QualityWorld(world, self.folder / world, questions)
 
     def _lines(self, world: str) -> list[Line]:
         """Items whose texts differ; those that are described in other words come first."""

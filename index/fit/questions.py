@@ -14,6 +14,7 @@ import numpy as np
 from index.store.browse import editions_of, read_items, sample_editions
 from index.store.feedback import every_judgement, text_or_picture
 from index.store.schema import items as items_table
+from index.texts.analysis import path_steps, words_of_name
 from index.texts.contracts import ItemTexts
 from index.texts.text_indexes import texts_of
 from multifold.errors import needs_extra
@@ -170,7 +171,7 @@ def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) 
         stored = captions[int(random.integers(len(captions)))]
         count = int(random.integers(1, PIECE + 1))  # of one word, others have as much
         yield Question(one.edition, "text", None, "quote", cut_words(stored, count, common, random))
-    name = readable_name(one.texts)
+    name = written_name(one.texts)
     if name:
         yield Question(one.edition, "text", None, "name", name)
 
@@ -219,11 +220,9 @@ def meaningless_queries(seed: int = 0) -> list[str]:
     return [" ".join(word() for _ in range(random.integers(1, 5))) for _ in range(MEANINGLESS_QUERIES)]
 
 
-def readable_name(texts: ItemTexts) -> str:
-    """The words of the last step of its path or name, without numbers; nothing if they are no words."""
-    last = (texts.path or texts.name).replace("\\\\", "/").rsplit("/", 1)[-1].rsplit(".", 1)[0]
-    words = "".join(letter if letter.isalpha() else " " for letter in last).split()
-    return " ".join(word for word in words if len(word) > 2)
+def written_name(texts: ItemTexts) -> str:
+    """The words of the last step of its path or name, as people write them; nothing if there are none."""
+    return words_of_name(path_steps(texts.path or texts.name)[-1].rsplit(".", 1)[0])
 
 
 def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterator[Question]:

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from index.contracts import Ids, Space
-from index.fit.questions import Question, QuestionKind, fold_caption, readable_name
+from index.fit.questions import Question, QuestionKind, fold_caption, written_name
 from index.legs.contracts import Raw, SearchLeg, Thing
 from index.legs.vectors import SCORE
 from index.search.model import LEGS, PLACES
@@ -136,7 +136,7 @@ class TrialMaker:
         for one in texts_of(now, missing):
             self._texts[one.edition] = (
                 frozenset(map(fold_caption, one.captions)),
-                fold_caption(readable_name(one)),
+                fold_caption(written_name(one)),
             )
         texts = [self._texts[edition] for edition in editions.tolist()]
         equal = [

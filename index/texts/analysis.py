@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import chain
 
 from index.texts.languages import IRREGULAR, STOP_WORDS
 from multifold.errors import needs_extra
@@ -51,6 +52,20 @@ def pieces(text: str) -> tuple[str, ...]:
 def steps(chunk: str) -> tuple[str, ...]:
     """One word for each step of a path."""
     return _fit("".join(_parts(step)) for step in _STEPS.split(chunk))
+
+
+def path_steps(path: str) -> list[str]:
+    """The steps of a path; of what is none, itself."""
+    return [step for step in _STEPS.split(path) if step] or [path]
+
+
+def words_of_name(name: str) -> str:
+    """A name or path as people write its words: apart, without numbers and, if there are others, what has no
+    three letters.
+    """
+    parts = chain.from_iterable(map(_parts, _STEPS.split(unicodedata.normalize("NFKC", name))))
+    words = [piece for part in parts for piece in _pieces(part) if piece.isalpha()]
+    return " ".join([word for word in words if len(word) >= LEAST_STEMMED or not word.isascii()] or words)
 
 
 def fold(word: str) -> str:

@@ -1,8 +1,8 @@
-"""An index of what a text reader reads in the names and captions of items.
+"""An index of what a text reader reads in the captions of items, or else in their names.
 
-Each name and each caption is one row: a unit vector in steps of 1/127 of its largest number, with the size of
-its step. An item scores by its best row. Products are sums of whole numbers, so an item scores the same
-wherever its rows lie, and whatever is beside them.
+Each caption is one row. Where there is none, the name and its last step are: a unit vector in steps of 1/127
+of its largest number, with the size of its step. An item scores by its best row. Products are sums of whole
+numbers, so an item scores the same wherever its rows lie, and whatever is beside them.
 """
 
 from collections.abc import Sequence
@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float32, Int8, Int16, Int32
 
 from index.contracts import Ids
+from index.texts.analysis import path_steps, words_of_name
 from index.texts.contracts import NAME, NOTHING, ItemTexts, Scores, TextIndexError, TextMatch, text_of_label
 from index.texts.kernels import score_rows
 from index.texts.saving import read_arrays, write_arrays
@@ -141,11 +142,15 @@ class ReaderIndex:
 
     def _read(self, items: Sequence[ItemTexts]) -> ReaderSegment:
         """The rows of items; a text of which the reader knows nothing has none."""
-        texts, labels, owners = [], [], []
+        texts, labels, owners = list[str](), list[int](), list[int]()
         for place, item in enumerate(items):
-            texts += [_without_digits(item.name), *item.captions]
-            labels += [OF_NAME, *range(len(item.captions))]
-            owners += [place] * (1 + len(item.captions))
+            of_item = list(item.captions)
+            if not of_item:  # folders say little of what a file is called, or all: both are read
+                names = map(words_of_name, (item.name, path_steps(item.name)[-1]))
+                of_item = list(dict.fromkeys(names))
+            texts += of_item
+            labels += range(len(of_item)) if item.captions else [OF_NAME] * len(of_item)
+            owners += [place] * len(of_item)
         vectors = self.reader.encode(texts)
         said = vectors.any(axis=1)
         rows, sizes = quantise(vectors[said])
@@ -161,11 +166,6 @@ class ReaderIndex:
     def _encode_query(self, query: str) -> Steps:
         steps, sizes = quantise(self.reader.encode([query]))
         return steps[0].astype(np.int16), float(sizes[0])
-
-
-def _without_digits(name: str) -> str:
-    """A name without its numbers: they tell items apart that a reader must take for equals."""
-    return "".join(" " if letter.isdigit() else letter for letter in name)
 
 
 def quantise(vectors: Vectors) -> tuple[Int8[np.ndarray, "b d"], Float32[np.ndarray, " b"]]:

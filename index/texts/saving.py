@@ -12,7 +12,7 @@ from index.texts.contracts import TextIndexError
 from multifold.bundle.bundle import file_hash
 from multifold.durable import make_folder, replace_file, write_file
 
-FORMAT = 3
+FORMAT = 4
 CONTENTS = "contents.json"
 
 

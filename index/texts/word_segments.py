@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int32, Int64, UInt8, UInt64
 
 from index.contracts import Ids
+from index.texts.analysis import path_steps
 from index.texts.contracts import CAPTION, NAME, NOTHING, PATH, PAYLOAD, ItemTexts, Scores
 from index.texts.kernels import (
     ITEM_BITS,
@@ -40,7 +41,8 @@ def number_texts(
     """Texts in which `number` tells how many words a chunk has, and which numbers stand for it."""
     texts, starts = array("i"), [0]
     for item in items:
-        fields = [(NAME, item.name), *([(PATH, item.path)] if item.path else ())]
+        fields = [(NAME, step) for step in path_steps(item.name)]
+        fields += [(PATH, step) for step in path_steps(item.path)] if item.path else []
         fields += [(PAYLOAD, text) for text in item.values] + [(CAPTION, text) for text in item.captions]
         room = dict.fromkeys((NAME, PATH, PAYLOAD, CAPTION), MAX_LETTERS)
         for field, text in fields:

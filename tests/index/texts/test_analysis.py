@@ -13,6 +13,7 @@ from index.texts.analysis import (
     pieces,
     spoken_languages,
     voting_words,
+    words_of_name,
 )
 from index.texts.contracts import ItemTexts
 from index.texts.text_indexes import item_texts
@@ -44,6 +45,21 @@ def words(text: str) -> set[str]:
 )
 def test_a_text_is_known_by_pieces_and_wholes(text: str, found: set[str]) -> None:
     assert words(text) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("kits/kitchenTable_A2.01", "kits kitchen Table"),
+        ("old\\Stühle (3)", "old Stühle"),
+        ("TV_01", "TV"),
+        ("椅子-1", "椅子"),
+        ("0017", ""),
+        ("", ""),
+    ],
+)
+def test_a_name_is_written_as_people_write_its_words(name: str, words: str) -> None:
+    assert words_of_name(name) == words
 
 
 @given(st.text())

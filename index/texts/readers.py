@@ -142,7 +142,9 @@ class ReaderIndex:
 
     def _read(self, items: Sequence[ItemTexts]) -> ReaderSegment:
         """The rows of items; a text of which the reader knows nothing has none."""
-        texts, labels, owners = list[str](), list[int](), list[int]()
+        texts = list[str]()
+        labels = list[int]()
+        owners = list[int]()
         for place, item in enumerate(items):
             of_item = list(item.captions)
             if not of_item:  # folders say little of what a file is called, or all: both are read

@@ -413,7 +413,7 @@ def index_start(
     """The cells of the largest part, with those of these rows that a chosen part has there.
 
     They serve rows that are no more than those of the part, or any rows for now. A part that is merged itself
-    gives its cells if the merged rows are to have as many (`types`), and it has half of them.
+    gives its cells if the merged rows are to have as many (`types`), learned from half of them.
     """
     known = [part for part in parts if part.ann and part.ann.cells and part.ann.type != FIRST_CELLS]
     others = [part for part in known if part not in chosen]

@@ -59,18 +59,19 @@ class Scores:
     @cached_property
     def coverage(self) -> Float64[np.ndarray, " n"]:
         """The share of the query's rarity that each has."""
-        if "words" not in self.raw:
-            return np.zeros(len(self.editions))
-        coverage: Float64[np.ndarray, " n"] = np.fmax(self.raw["words"][:, COVERAGE], 0).astype(np.float64)
-        return coverage
+        return self._of_words(COVERAGE)
 
     @cached_property
     def stated(self) -> Float64[np.ndarray, " n"]:
         """The share of the words of each one's best text that the query has; 0 if that lacks any of it."""
+        return self._of_words(STATED) * (self.coverage > WHOLE)
+
+    def _of_words(self, column: int) -> Float64[np.ndarray, " n"]:
+        """What the words say of each; 0 where that is nothing."""
         if "words" not in self.raw:
             return np.zeros(len(self.editions))
-        stated: Float64[np.ndarray, " n"] = np.fmax(self.raw["words"][:, STATED], 0).astype(np.float64)
-        return stated * (self.coverage > WHOLE)
+        said: Float64[np.ndarray, " n"] = np.fmax(self.raw["words"][:, column], 0).astype(np.float64)
+        return said
 
     @cached_property
     def present(self) -> Bool[np.ndarray, "n l"]:

@@ -167,23 +167,29 @@ def score_items(
             lengths[texts[at] % len(FIELDS)] += texts[at + 1]
             at += 2 + texts[at] // len(FIELDS)
         xs[:] = 0.0
-        best, label, told, captions, at = 0.0, NOTHING, 0.0, 0, begin
+        best = told = 0.0
+        label = NOTHING
+        captions = 0
+        at = begin
         while at < end:
             field, length, following_text = (
                 texts[at] % len(FIELDS),
                 texts[at + 1],
                 at + 2 + texts[at] // len(FIELDS),
             )
-            found, pieces = False, 0
+            found = False
+            pieces = 0
             for place in range(at + 2, following_text):
                 number = texts[place] if texts[place] >= 0 else ~texts[place]
                 word = first[number & (SLOTS - 1)]
+                asked_for = False
                 while word >= 0:
                     if words[word] == number:
                         often[word] += 1
-                        found = True
-                        pieces += texts[place] >= 0
+                        asked_for = True
                     word = following[word]
+                found = found or asked_for
+                pieces += asked_for and texts[place] >= 0  # once, also where it stands for two words
             if found:
                 in_all = 1 / (norms[0, field] + norms[1, field] * lengths[field])
                 in_one = K * (norms[0, field] + norms[2, field] * length)

@@ -390,6 +390,8 @@ def test_it_says_how_much_of_the_text_that_says_most_the_question_states() -> No
     ):
         assert index.weigh(question, ids(1, 2, 3)).stated.tolist() == stated
     assert index.weigh_texts("red chair", [item(0, "red chair chair")]).stated == 1
+    joined = index_of(item(1, "headphones"), item(2, "head"))
+    assert joined.weigh("head phones", ids(1)).stated == 1  # once, though it stands for both words
     apart = index_of(item(1, "kitchen/red chairs/1"), item(2, "x", path="old things\\red chair"))
     assert apart.weigh("red chair", ids(1, 2)).stated.tolist() == [1, 1]  # each step of a path is a text
 

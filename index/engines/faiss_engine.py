@@ -259,10 +259,10 @@ class FaissEngine:
 
     def _check(self, parts: tuple[Segment, ...], query: Vectors, found: Scores) -> None:
         """Runs in the background: was an answer as good as asked for? Otherwise parts look further."""
-        if time.monotonic() - self._changed > UNCHANGED:
-            with self._changing:
-                self._seal_if_due(quiet=True)
         try:
+            if time.monotonic() - self._changed > UNCHANGED:
+                with self._changing:
+                    self._seal_if_due(quiet=True)
             exact = self._search_parts(query, found.shape[1], exact=True)[0]
             if parts is self.parts:
                 self.served.keep(query)

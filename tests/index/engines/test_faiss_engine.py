@@ -163,8 +163,12 @@ def test_what_is_replaced_joins_the_largest_part_when_no_more_comes(monkeypatch:
     monkeypatch.setattr(faiss_engine, "UNCHANGED", 0.0)
     live.add(np.arange(6000, 6100), ROWS[:100])
     assert len(live.parts) == 2
-    live.search(QUERIES[:1], 10)  # which begins a merge after a while
-    until(lambda: len(live.parts[0].rows) == 2700)
+
+    def merged_by_searches() -> bool:
+        live.search(QUERIES[:1], 10)  # some of which are checked, and a check begins a merge
+        return len(live.parts[0].rows) == 2700
+
+    until(merged_by_searches)
     live.close()
 
 

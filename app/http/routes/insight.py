@@ -7,7 +7,7 @@ from app.errors import ApiError
 from app.http.dependencies import AddressDep, CollectionDep
 from app.http.openapi import body_errors
 from app.http.routers import collection_router
-from app.http.routes.items import serialize_observation
+from app.http.routes.items import item_address, serialize_observation
 from app.search import insight
 from app.search.insight import ExplainedSurface, MatchEvidence, Scored
 from app.search.parts import VectorQueryPart, read_part
@@ -52,8 +52,10 @@ async def explain(service: CollectionDep, address: AddressDep, body: wire.Explai
         partial(insight.explain_item, service, part, encoded.vector, body), admitted=True
     )
 
+    home = item_address(address, found.item.id)
+
     def scored(pair: Scored) -> wire.ScoredObservation:
-        info = serialize_observation(found.item.id, pair[1], address)
+        info = serialize_observation(pair[1], home)
         return wire.ScoredObservation(info.kind, info.index, info.url, info.text, score=pair[0])
 
     explanation = _serialize(service, found.evidence)

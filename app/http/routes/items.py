@@ -211,25 +211,30 @@ async def _blob(
 
 def serialize_item(item: Item, address: str) -> StoredItem:
     """An item; `address` is that of the collection."""
-    files = f"{address}/items/{quote(item.id, safe='')}/files"
+    home = item_address(address, item.id)
     return StoredItem(
         id=item.id,
         payload=dict(item.payload),
-        observations=tuple(serialize_observation(item.id, one, address) for one in item.observations),
+        observations=tuple(serialize_observation(one, home) for one in item.observations),
         files=tuple(
-            ItemFile(index, f"{files}/{index}?v={key[:TAG_LENGTH]}", BlobKey(key).suffix.lstrip("."))
+            ItemFile(index, f"{home}/files/{index}?v={key[:TAG_LENGTH]}", BlobKey(key).suffix.lstrip("."))
             for index, key in enumerate(item.files)
         ),
         notes=item.notes,
     )
 
 
-def serialize_observation(owner: str, observation: Observation, address: str) -> ObservationInfo:
-    """An observation with the address of its picture, which changes when the picture does."""
+def item_address(address: str, name: str) -> str:
+    """Where an item is, below the address of its collection."""
+    return f"{address}/items/{quote(name, safe='')}"
+
+
+def serialize_observation(observation: Observation, home: str) -> ObservationInfo:
+    """An observation of the item at `home`, with the address of its picture, which changes when that does."""
     url = None
     if observation.blob is not None:
-        folder = f"{address}/items/{quote(owner, safe='')}/{PICTURE_FOLDERS.get(observation.kind)}"
-        url = f"{folder}/{observation.index}?v={observation.blob[:TAG_LENGTH]}"
+        folder = PICTURE_FOLDERS.get(observation.kind)
+        url = f"{home}/{folder}/{observation.index}?v={observation.blob[:TAG_LENGTH]}"
     return ObservationInfo(observation.kind, observation.index, url, observation.text)
 
 

@@ -13,7 +13,7 @@ from app.http.dependencies import AddressDep, CollectionDep
 from app.http.forms import FormRoute, check_form, form_body, read_search_form
 from app.http.openapi import body_errors
 from app.http.routers import collection_router
-from app.http.routes.items import ItemRoute, serialize_observation
+from app.http.routes.items import ItemRoute, item_address, serialize_observation
 from app.ingest.uploads import check_many
 from app.search.paging import SearchPage
 from app.search.parts import ItemQueryPart, choose_sides, read_parts
@@ -174,12 +174,13 @@ def serialize_answer(
 def serialize_hit(hit: Hit, address: str, chosen: Sequence[str] | None) -> SearchHit:
     """One hit, with these of its fields, or all; `address` is that of the collection."""
     fields = HIT_FIELDS if chosen is None else chosen
+    home = item_address(address, hit.id)
     return SearchHit(
         id=hit.id,
         score=hit.score,
         confidence=hit.confidence,
         modality=hit.side,
-        matched=serialize_observation(hit.id, hit.matched, address),
+        matched=serialize_observation(hit.matched, home),
         payload=choose_keys(hit.payload, fields),
         sides=None if hit.sides is None else dict(hit.sides),
         words=tuple(hit.words) if "words" in fields else (),
@@ -187,7 +188,7 @@ def serialize_hit(hit: Hit, address: str, chosen: Sequence[str] | None) -> Searc
             EvidenceShare(
                 one.leg,
                 one.value,
-                None if one.matched is None else serialize_observation(hit.id, one.matched, address),
+                None if one.matched is None else serialize_observation(one.matched, home),
                 one.field,
             )
             for one in (hit.evidence if "evidence" in fields else ())

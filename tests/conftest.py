@@ -29,7 +29,6 @@ settings.load_profile("fixed")
 LONGEST = (
     "tests/examples/test_examples.py",
     "tests/drills/test_one_machine.py",
-    "tests/training/test_improve_doc.py",
     "tests/index/search/test_ranking.py",
     "tests/index/engines/test_faiss_index.py",
     "tests/app/commands/test_serve.py",

@@ -113,4 +113,6 @@ def test_a_night_of_training_takes_over(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed (extra 'train')")
     said = run("Nightly retraining from judgements", tmp_path / "a")
     assert "240 verdicts" in said
+    assert "It replaces the old encoder" in said
+    assert "default points to main-" in said
     assert "answers now" in said

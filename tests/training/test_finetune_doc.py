@@ -39,13 +39,13 @@ def box(height: float, colour: str) -> str:
     return "\n".join([*vertices, *(line for line in CUBE.splitlines() if line.startswith("f "))])
 
 
-def fill(folder: Path, texts: tuple[str, ...] = ("a {size} {colour} box", "{colour}, {place}")) -> None:
-    """Boxes to learn from with these captions, and two that are held out."""
+def fill(folder: Path) -> None:
+    """Boxes to learn from, with captions, and two that are held out."""
     folder.mkdir()
     for place, (size, height), (name, colour) in product(PLACES, SIZES.items(), COLOURS.items()):
         path = folder / f"{place}-{size}-{name}.obj"
         path.write_text(box(height, colour), encoding="utf-8")
-        said = [text.format(size=size, colour=name, place=place) for text in texts]
+        said = [f"a {size} {name} box", f"{name}, {place}"]
         path.with_suffix(".json").write_text(json.dumps({"texts": said, "split": "train"}), encoding="utf-8")
     for split in ("val", "test"):
         (folder / f"{split}.obj").write_text(box(1.0, "1 1 0"), encoding="utf-8")

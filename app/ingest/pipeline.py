@@ -23,6 +23,7 @@ from PIL import Image
 
 from app.encoding.observations import ObservationEncoder
 from app.ingest.caches import ViewCache
+from app.ingest.new_items import check_item_id
 from app.ingest.originals import OriginalFiles
 from app.ingest.sources import IngestTask, ItemSource
 from app.ingest.thumbnails import write_thumbnail
@@ -260,6 +261,7 @@ class IngestPipeline:
         if self._stop.is_set():
             raise IngestStoppedError
         try:
+            check_item_id(task.id)
             if task.keeps_pictures and (stored := self._collection.get(task.id)) is not None:
                 return self._keep_pictures(task, stored)
             prepared = self._draw(task)

@@ -29,6 +29,7 @@ from multifold.payload import FILE_KEYS, machine_part, owner_part
 from multifold.types import Item
 
 NAMED_ONLY = ""  # the content of an item whose files nobody has read yet
+LONELY = "no mesh or picture has its name, so it is the caption of nothing"
 
 
 @dataclass
@@ -43,6 +44,7 @@ class IngestPlan:
     unchanged: int = 0
     skipped: list[FileProblem] = field(default_factory=list)
     passed_over: list[str] = field(default_factory=list)
+    notes: list[FileProblem] = field(default_factory=list)  # on items that are unchanged
 
     def tasks(self) -> list[IngestTask]:
         """All that is to be written; items that only moved come first, as they take no time."""
@@ -94,6 +96,7 @@ class SourceItem:
     texts: tuple[str, ...]
     payload: Mapping[str, Any]
     complete: bool  # its pictures and originals are there, and nothing of it is damaged
+    notes: tuple[str, ...] = ()  # what could not be drawn of it
 
 
 def plan_folder(
@@ -107,8 +110,13 @@ def plan_folder(
     metadata: bool = True,
 ) -> IngestPlan:
     """Compare; items whose files are gone are deleted if these were below `scope`."""
-    others = list(map(folder.printable_path, files.others))
-    plan = IngestPlan(source, skipped=list(files.problems), passed_over=others)
+    plan = IngestPlan(source, skipped=list(files.problems))
+    for other in files.others:
+        name = folder.printable_path(other)
+        if other.suffix.lower() in folder.TEXT_SUFFIXES:
+            plan.skipped.append(FileProblem(name, LONELY))
+        else:
+            plan.passed_over.append(name)
     stored = {} if collection is None else _source_items(collection, source)
     tasks: list[IngestTask] = []
     for entry in show_progress("comparing", files.entries, len(files.entries)):
@@ -228,6 +236,7 @@ def _plan_stored(plan: IngestPlan, task: IngestTask, stored: SourceItem, *, move
     same_words = (stored.texts, dict(stored.payload)) == (task.texts, dict(task.payload))
     if same_files and stored.complete and same_words:
         plan.unchanged += 1
+        plan.notes += [FileProblem(stored.id, note) for note in stored.notes]
         return
     task = replace(
         task,
@@ -265,7 +274,7 @@ def _source_items(collection: Collection, source: SourceFolder) -> dict[str, Sou
 
     def describe(item: Item) -> SourceItem:
         complete = not item.damaged and _has_all_blobs(item, collection.blobs)
-        return SourceItem(item.id, item.texts, item.payload, complete)
+        return SourceItem(item.id, item.texts, item.payload, complete, item.notes)
 
     return collection.read(
         lambda now: {str(one.payload.get("path")): describe(one) for one in browse.every_item(now, where)}

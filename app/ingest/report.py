@@ -3,10 +3,10 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path
 
 from app.ingest.plan import IngestPlan
-from multifold.files.folder import TEXT_SUFFIXES, FileProblem
+from multifold.files.folder import FileProblem
 
 PROBLEMS_SHOWN = 20
 
@@ -58,10 +58,7 @@ class IngestReport:
         lines += [f"  note on {warning}" for warning in self.warnings[:PROBLEMS_SHOWN]]
         if (more := len(self.warnings) - PROBLEMS_SHOWN) > 0:
             lines.append(f"  … and {more} more notes; --report FILE writes all of them")
-        texts = [one for one in self.passed_over if PurePath(one).suffix.lower() in TEXT_SUFFIXES]
-        for name in texts[:PROBLEMS_SHOWN]:
-            lines.append(f"  {name}: no mesh or picture has its name, so it is the caption of nothing")
-        if others := len(self.passed_over) - len(texts[:PROBLEMS_SHOWN]):
+        if others := len(self.passed_over):
             lines.append(f"  {others} other {'file was' if others == 1 else 'files were'} passed over")
         return lines
 

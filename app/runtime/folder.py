@@ -65,12 +65,15 @@ class RefusedFiles:
         stamps = {task.payload["path"]: task.stamps for task in tasks}
         self.failed = {path: one for path, one in self.failed.items() if stamps.get(path) == one[0]}
         self.problems = [*plan.skipped, *(problem for _, problem in self.failed.values())]
+        past = {*plan.deleted, *(task.id for task in tasks)}  # what is written gets its notes anew
+        kept = [note for note in self.notes if note.name not in past]
+        self.notes = list(dict.fromkeys([*kept, *plan.notes]))
         todo = [task for task in tasks if task.payload["path"] not in self.failed]
         return sorted(todo, key=lambda task: (not task.keeps_pictures, task.payload["size"]))
 
     def note(self, pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> None:
         """Keep what a pipeline has skipped and noted."""
-        self.notes = [*pipeline.warnings, *self.notes][:MOST_SHOWN]
+        self.notes = [*pipeline.warnings, *self.notes]
         by_id = {task.id: task for task in tasks}
         for problem in pipeline.skipped:
             task = by_id[problem.name]
@@ -111,7 +114,8 @@ class FolderFollower:
 
     def _shown(self, problem: FileProblem) -> RefusedFile:
         """A problem by the place of its file in the folder."""
-        return RefusedFile(problem.name.removeprefix(f"{self._root}/"), problem.reason)
+        above = f"{self._root}/"
+        return RefusedFile(problem.name.removeprefix(above), problem.reason.replace(above, ""))
 
     def _work(self) -> None:
         while not self._stop.is_set():

@@ -13,6 +13,7 @@ if the layout says one item a folder. Hidden files and links that leave the fold
 
 import json
 import os
+import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -284,7 +285,8 @@ class _FolderReader:
         return not reason
 
     def _name(self, path: Path) -> str:
-        name = path.relative_to(self._root).as_posix()
+        # Macs may write an umlaut as two characters, where the caption of another machine has one.
+        name = unicodedata.normalize("NFC", path.relative_to(self._root).as_posix())
         return self._root.name if name == "." else name
 
     def _report(self, path: Path, reason: str) -> None:

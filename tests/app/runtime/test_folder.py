@@ -184,6 +184,47 @@ def test_what_cannot_be_read_is_told_by_name_and_tried_again_once_it_changes(
         assert told(own)["refused"] == []
 
 
+def test_a_caption_of_nothing_is_told(root: Path, bundle: Path) -> None:
+    (root / "deep" / "blue crates.txt").write_text("a caption with a slip in its name")
+    (root / "deep" / "list.csv").write_text("name;words\n1;2\n")
+    with house(root.parent / "data", bundle, folder=root) as own:
+        rest(own, lambda: told(own)["folder"]["refused"] == 2)
+        reasons = {one["name"]: one["reason"] for one in told(own)["refused"]}
+        assert "no mesh or picture has its name" in reasons["deep/blue crates.txt"]
+        assert reasons["deep/list.csv"].startswith("deep/list.csv has the columns")
+
+
+def test_a_name_that_no_address_can_hold_is_told(root: Path, bundle: Path) -> None:
+    (root / "two\nlines.png").write_bytes(png("green"))
+    (root / "up.png").write_bytes(png("green"))
+    (root / "up.json").write_text('{"id": ".."}')
+    with house(root.parent / "data", bundle, folder=root) as own:
+        rest(own, lambda: told(own)["folder"]["refused"] == 2)
+        assert ids(own) == ["IMG_2034", "deep/blue crate"]
+        reasons = {one["name"]: one["reason"] for one in told(own)["refused"]}
+        assert "no control characters" in reasons["two\nlines.png"]
+        assert "an address cannot hold the id" in reasons["up.png"]
+
+
+def test_a_note_goes_with_what_it_is_about(root: Path, bundle: Path) -> None:
+    (root / "deep" / "part.obj").write_bytes(OBJ)
+    (root / "deep" / "m.mtl").write_bytes(b"newmtl m\nmap_Kd bark.png\n")
+    (root / "deep" / "other.obj").write_bytes(OBJ)
+
+    def noted(own: House) -> set[str]:
+        return {one["name"] for one in told(own)["notes"]}
+
+    with house(root.parent / "data", bundle, folder=root) as own:
+        rest(own, lambda: noted(own) == {"deep/part", "deep/other"})
+    with house(root.parent / "data", bundle, folder=root) as own:
+        rest(own, lambda: noted(own) == {"deep/part", "deep/other"})
+        (root / "deep" / "other.obj").unlink()
+        rest(own, lambda: noted(own) == {"deep/part"})
+        (root / "deep" / "bark.png").write_bytes(png("red"))
+        rest(own, lambda: not noted(own))
+        assert own.service.item("deep/part").notes == ()
+
+
 def test_a_drive_that_is_away_deletes_nothing(root: Path, bundle: Path) -> None:
     with house(root.parent / "data", bundle, folder=root) as own:
         rest(own, lambda: len(ids(own)) == 2)

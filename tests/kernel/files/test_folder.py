@@ -2,6 +2,7 @@
 
 import json
 import os
+import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -121,6 +122,18 @@ def test_texts_in_old_encodings_are_read(tmp_path: Path, encoding: str) -> None:
     put(tmp_path / "a.glb")
     put(tmp_path / "a.txt", "ein schöner Stuhl – für Gäste".encode(encoding))
     assert items(tmp_path)["a"].texts == ("ein schöner Stuhl – für Gäste",)
+
+
+def test_a_caption_belongs_to_a_file_whose_umlaut_is_written_otherwise(tmp_path: Path) -> None:
+    composed, apart = (unicodedata.normalize(form, "Stühle") for form in ("NFC", "NFD"))
+    put(tmp_path / f"{apart}.png")
+    put(tmp_path / f"{composed}.txt", "drei Stühle")
+    put(tmp_path / "all.csv", f"file,caption\n{composed}.png,Stühle in einer Reihe\n")
+    found_item = ManifestEntry(
+        composed, (tmp_path / f"{apart}.png",), texts=("drei Stühle", "Stühle in einer Reihe")
+    )
+    assert items(tmp_path) == {composed: found_item}
+    assert reasons(tmp_path) == {}
 
 
 def test_what_a_mesh_names_is_no_picture_wherever_it_lies(tmp_path: Path) -> None:

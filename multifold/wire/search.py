@@ -198,7 +198,7 @@ class FacetsBody(Body, example={"keys": ["colour", "price"], "query": {"text": "
     filter: Mapping[str, Any] | None = described("only items that it lets through", default=None)
     limit: int = described("most values of one key", default=20, ge=1, le=1000)
     query: Search | None = described(
-        "only what this search finds; its own limit and offset are not looked at", default=None
+        "only what this search finds; its own limit, offset and after are not looked at", default=None
     )
     best: int = described(
         "with a query: so many of its best hits count", default=1_000, ge=1, le=MAX_FACET_HITS

@@ -112,8 +112,14 @@ async def find_similar(
     page = SearchPage.of(((part, 1.0),), body)
     one_more = replace(body, offset=0, after=None, limit=sum(page.window) + 1)
     found = await run_search(service, ((part, 1.0),), one_more)
-    hits, following = page.cut([hit for hit in found.hits if hit.id != item_id], 0)
+    hits, following = page.cut(_leave_out(item_id, found.hits), 0)
     return serialize_answer(replace(found, hits=hits, next=following), service, address, body.fields)
+
+
+def _leave_out(item_id: str, hits: Sequence[Hit]) -> list[Hit]:
+    """The hits without this item; what was folded into it, or beside it, stays."""
+    groups = [[one for one in (hit, *hit.same) if one.id != item_id] for hit in hits]
+    return [replace(first, same=tuple(others)) for first, *others in filter(None, groups)]
 
 
 router.add_api_route(
@@ -134,7 +140,7 @@ async def count_facets(service: CollectionDep, body: FacetsBody) -> FacetsAnswer
     where: Choice = chosen
     if body.query is not None:
         parts = read_parts(body.query, service.settings.max_text)
-        options = replace(body.query, limit=body.best, offset=0)
+        options = replace(body.query, limit=body.best, offset=0, after=None)
         where = [hit.id for hit in (await run_search(service, parts, options, chosen)).hits]
     counts, spans = await service.run(
         lambda: (

@@ -66,6 +66,18 @@ def test_the_same_picture_is_one_hit_with_several_files(own: House) -> None:
         assert [hit.id for hit in second] == [folded[1].id]
 
 
+def test_what_is_the_same_as_an_item_is_like_it(own: House) -> None:
+    same, fitting = {"1.png", "2.png", "3.png"}, {"like": True}
+    with Client(own.url) as client:
+        for name in same:
+            client.upsert(name, images=[saved(scene(3), "PNG")], payload=fitting)
+        client.upsert("4.png", images=[saved(scene(4), "PNG")], payload=fitting)
+        for asked in same:
+            hits = client.similar(asked, target="image", filter=fitting, duplicates="fold").hits
+            assert {hits[0].id, *(one.id for one in hits[0].duplicates)} == same - {asked}
+            assert [(one.id, one.duplicates) for one in hits[1:]] == [("4.png", ())]
+
+
 def test_a_mesh_in_another_scale_is_the_same(own: House) -> None:
     mesh = trimesh.creation.box(extents=(1.0, 0.8, 0.6))
     with Client(own.url) as client:

@@ -404,6 +404,10 @@ class TestFacets:
         red = {"text": "a red box", "target": "text", "limit": 1, "offset": 1}
         found = self.count(store, keys=["is"], query=red, best=2)["facets"]
         assert found["is"] == [{"value": "red", "count": 2}]
+        page = {"text": "a red box", "target": "text", "limit": 1}
+        after = store.client.post("/v1/search", json=page).json()["next"]
+        first = self.count(store, keys=["n"], query=page, best=1)
+        assert self.count(store, keys=["n"], query={**page, "after": after}, best=1) == first
         narrow = {"text": "red", "target": "text", "filter": {"n": {"gte": 1}}}
         assert self.count(store, keys=["is", "n"], query=narrow, filter={"is": "red"}) == {
             "facets": {"is": [{"value": "red", "count": 2}], "n": [{"value": n, "count": 1} for n in (1, 2)]},

@@ -16,7 +16,7 @@ let timer = null, seen = "";
 let changed = () => {};
 
 function offer({ bundle, folder }) {
-  const own = folder ? "" : "FOLDER=~/models ";
+  const own = folder ? `FOLDER="…/${folder.name}" ` : "FOLDER=~/models ";
   const open = () => document.querySelector(".stock").click();
   $("banner").replaceChildren(h("strong", {}, "Demo encoder. "), `${bundle.about} For your own things:`, h("ol", {},
     !folder && h("li", {}, "your folder: ", code(`make serve ${own.trim()}`), ", or ", h("button", { class: "link", onclick: open }, "add it here")),

@@ -83,11 +83,12 @@ function insight(item, stage) {
 }
 
 // Deleting is asked for first, in place; the way out has the keyboard.
-function deletion(id, name, gone) {
+function deletion({ id, payload: { source, path, content } }, name, gone) {
   const place = h("div", { class: "deletion" });
+  const after = source && path && content != null ? `The file ${path} stays, and the item comes back when its folder is read again.` : "It cannot be undone.";
   const ask = () => {
     const keep = h("button", { class: "plain", onclick: start }, "Keep it");
-    place.replaceChildren(h("p", { role: "alert" }, `Delete ${name} (${id}) from the collection? It cannot be undone.`),
+    place.replaceChildren(h("p", { role: "alert" }, `Delete ${name} (${id}) from the collection? ${after}`),
       h("button", { class: "plain danger", onclick: remove }, "Delete it"), keep);
     keep.focus();
   };
@@ -120,7 +121,7 @@ export async function show(id, gone) {
     h("button", { class: "link", onclick: () => clues.add({ like: id }) }, "Add to search"), found.other,
     item.files?.[0] && h("a", { class: "link", href: item.files[0].url, download: true }, `Original (${item.files[0].format})`),
     copier("Copy id", () => id), searching.command() && copier("Copy as curl", searching.command),
-    deletion(id, name, gone)));
+    deletion(item, name, gone)));
   const acts = h("p", { class: "deeds" },
     h("button", { class: "solid", onclick: () => more(id) }, "More like this"),
     found.best, hit && h("span", { class: "thumbs" }, ...thumbs(hit)));

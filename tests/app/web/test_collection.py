@@ -68,6 +68,7 @@ def test_files_are_added_searched_and_deleted(empty: Page, own: House) -> None:
     page.click("#results .open")
     page.unfold(".further")
     page.click_for("#detail .deletion .link", lambda: page.focused() == "Keep it")
+    assert "It cannot be undone" in page.find(".deletion").text
     page.shot("delete")
     page.driver.switch_to.active_element.send_keys(Keys.ENTER)
     page.wait(lambda: page.focused() != "Keep it")

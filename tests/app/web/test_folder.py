@@ -40,7 +40,8 @@ def test_a_followed_folder_is_told_with_its_progress_and_what_was_refused(
         at.wait(lambda: "Up to date" in at.find("#folder").text and at.texts("#stock") == ["41 items"])
         at.wait(lambda: at.texts("#start .tiles:not(.newest) .tile") == ["inner30", "outer10", "top folder1"])
         offers = at.texts("#banner li")
-        assert "make pull" in offers[0]
+        command = 'make serve FOLDER="…/things" BUNDLE=bundles/siglip2-b16-small'
+        assert offers[0].endswith(f"make pull, then {command}")
         assert "multifold train" in offers[1]
         at.unfold("#folder details")
         at.wait(lambda: at.count("#folder li") == 2)
@@ -53,6 +54,10 @@ def test_a_followed_folder_is_told_with_its_progress_and_what_was_refused(
                 at.shot(f"folder-{width}-{theme}")
         (things / "late ball.png").write_bytes(png("blue"))
         at.wait(lambda: at.texts("#stock") == ["42 items"])
+        at.open("/?item=late+ball")
+        at.unfold(".further")
+        at.click_for("#detail .deletion .link", lambda: at.focused() == "Keep it")
+        assert "The file late ball.png stays, and the item comes back" in at.find(".deletion").text
 
 
 def test_a_whole_folder_is_handed_over_paused_and_reported(

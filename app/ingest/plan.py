@@ -113,7 +113,7 @@ def plan_folder(
     plan = IngestPlan(source, skipped=list(files.problems))
     for other in files.others:
         name = folder.printable_path(other)
-        if other.suffix.lower() in folder.TEXT_SUFFIXES:
+        if scope is not None and other.suffix.lower() in folder.TEXT_SUFFIXES:
             plan.skipped.append(FileProblem(name, LONELY))
         else:
             plan.passed_over.append(name)

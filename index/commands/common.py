@@ -18,6 +18,8 @@ from index.store.folder_locks import writer_of
 from index.store.store import Store
 from multifold.bundle.bundle import find_bundle
 from multifold.bundle.canary import open_encoder
+from multifold.bundle.encoder import Encoder
+from multifold.bundle.text_reader import packaged_reader
 from multifold.errors import MultifoldError
 from multifold.types import Features, Side
 
@@ -65,6 +67,8 @@ def open_collection(
         database=args.place.database,
         bucket=args.place.bucket,
         cluster=cluster_from_environment(),
+        # The one that a service has, so that each finds the text indexes that the other has saved.
+        reader=space[0].reader if isinstance(space[0], Encoder) else packaged_reader(),
     )
 
 

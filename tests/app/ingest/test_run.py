@@ -95,6 +95,8 @@ def test_files_that_somebody_may_have_meant_are_named(
     assert f"{root / 'film.mp4'}: films are not read" in lines
     assert "1 other file was passed over" in lines
     assert "red box.txt" not in lines
+    assert ingest(root / "red box.png") == 0
+    assert "notes.txt" not in capsys.readouterr().err
 
 
 def test_a_run_that_writes_nothing_is_a_failure(

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import pytest
 from PIL import Image
 
 from index.collection import Collection
 from index.plain_space import PlainSpace
+from multifold.bundle.canary import open_encoder
 from multifold.types import Item
 from tests import tiny
 from tests.index.commands.shell import DIM, VECTORS, Shell, fifty
@@ -33,6 +35,18 @@ def test_items_come_and_go(either: Shell, tmp_path: Path) -> None:
     assert either("compact", "--keep-changes", "0") == 0
     pictures = 0 if either.place.database else 1  # of a shared store they stay
     assert f"2 changes and {pictures} pictures removed" in either.out
+
+
+def test_a_service_opens_the_texts_that_a_command_saved(
+    shell: Shell, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    bundle = tiny.build(tmp_path / "tiny").folder
+    assert shell("add", "box", "--text", "a red box", "--bundle", bundle) == 0
+    encoder = open_encoder(bundle)
+    with Collection.open(shell.place.folder, encoder, reader=encoder.reader) as collection:
+        assert collection.count() == 1
+    assert shell("verify", "--bundle", bundle) == 0
+    assert "built again" not in caplog.text
 
 
 def test_plain_embeddings_have_no_words(shell: Shell, tmp_path: Path) -> None:

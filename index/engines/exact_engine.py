@@ -26,6 +26,7 @@ from index.contracts import (
 )
 from index.engines import row_file
 from index.engines.scoring import Lengths, exact_scores_at, fast_scores, lengths, score_slack
+from multifold.rising import ALL, find_rising
 from multifold.types import Metric, Vector, Vectors
 
 BLOCK_ROWS = 8192  # rows
@@ -67,13 +68,15 @@ class RowView:
 
     def find(self, ids: Ids) -> Ids:
         """Positions of those rising ids that are there and alive."""
-        few, many = sorted((self.ids, ids), key=len)  # each of the few is looked for among the many
-        places = np.searchsorted(many, few)
-        same = np.flatnonzero(places < len(many))
-        same = same[many[places[same]] == few[same]]
-        places = same if few is self.ids else places[same]
-        living: Ids = places if self.alive is None else places[self.alive[places]]
-        return living
+        if len(ids) > len(self.ids):  # the few are looked for among the many
+            there = find_rising(self.ids, np.ascontiguousarray(ids), ALL) >= 0
+            return np.flatnonzero(there if self.alive is None else there & self.alive)
+        places = self.places(ids)
+        return places[places >= 0]
+
+    def places(self, ids: Ids) -> Ids:
+        """The position of each of some rising ids; -1 for those that are not there, or dead."""
+        return find_rising(np.ascontiguousarray(ids), self.ids, ALL if self.alive is None else self.alive)
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
         """The living (and allowed) rows, some at a time."""
@@ -89,7 +92,7 @@ class RowView:
     def take(self, places: Ids | slice) -> Vectors:
         """The vectors at these places."""
         if self.file is None:
-            return self.vectors[places]
+            return self.vectors[places] if isinstance(places, slice) else self.vectors.take(places, axis=0)
         rows = np.arange(*places.indices(len(self.ids))) if isinstance(places, slice) else places
         with self.file.reading(rows):
             return np.array(self.vectors[places])
@@ -227,11 +230,12 @@ def _candidates(
 
 def write_scores(metric: Metric, view: RowView, query: Vector, ids: Ids, scores: RowScores) -> None:
     """Write the scores of those of some rising ids that are in a view."""
-    places = view.find(ids)
-    if len(places):
+    places = view.places(ids)
+    there = np.flatnonzero(places >= 0)
+    if len(there):
+        places = places[there]
         with view.reading(places):
-            found = exact_scores_at(metric, query[None], view.vectors, places[None])[0]
-        scores[np.searchsorted(ids, view.ids[places])] = found
+            scores[there] = exact_scores_at(metric, query[None], view.vectors, places[None])[0]
 
 
 def score_blocks(

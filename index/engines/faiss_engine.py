@@ -176,7 +176,8 @@ class FaissEngine:
         """The score of each of these ids, which rise; NaN where there is no such row."""
         scores = np.full(len(ids), np.nan, np.float32)
         for part in self.parts:
-            exact_engine.write_scores(self._metric, part.rows, query, ids, scores)
+            if len(part.rows):  # the fresh one often has none
+                exact_engine.write_scores(self._metric, part.rows, query, ids, scores)
         return scores
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:

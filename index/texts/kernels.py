@@ -218,19 +218,6 @@ def score_items(
 
 
 @compile_annotated()
-def find_items(
-    wanted: Int64[np.ndarray, " n"], editions: Int64[np.ndarray, " i"], alive: Bool[np.ndarray, " i"]
-) -> Int64[np.ndarray, " n"]:
-    """The places of living editions among some that rise; -1 for others."""
-    places = np.searchsorted(editions, wanted)
-    for row in range(len(wanted)):
-        place = places[row]
-        if place == len(editions) or editions[place] != wanted[row] or not alive[place]:
-            places[row] = -1
-    return places
-
-
-@compile_annotated()
 def have_phrase(
     phrase: Int32[np.ndarray, " q"],
     places: Int64[np.ndarray, " n"],

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Int64
 
 from index.contracts import Ids
 from index.texts.contracts import Scores, TextIndexError
-from index.texts.kernels import find_items
+from multifold.rising import find_rising
 
 SMALL = 256  # items of segments that are always merged
 STRIDE = 128  # scores at most that are represented by their best in a first pass
@@ -49,7 +49,7 @@ class TextSegment:
 
     def places(self, editions: Ids) -> Ids:
         """Where living editions stand; -1 for others."""
-        return find_items(np.ascontiguousarray(editions), self.editions, self.alive)
+        return find_rising(np.ascontiguousarray(editions), self.editions, self.alive)
 
     def allowed(self, editions: Ids | None) -> Bool[np.ndarray, " n"]:
         """Which items are alive, and among some editions if they are given."""

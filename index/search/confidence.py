@@ -6,12 +6,15 @@ whole query says the more, the more of its own words the query states. Three wor
 anybody's; the two words of a name are the name.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float64
+
+from multifold.compiling import compile_annotated
 
 Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
 Curves: TypeAlias = tuple[tuple[float, ...], ...]  # what each fact adds to the log odds, by kind of hit
@@ -52,36 +55,51 @@ class Rivals:
 
 def find_rivals(evidence: Evidence, items: int, length: float, strange: float) -> Rivals:
     """Those of candidates among so many items; the evidence of the other items is nothing."""
-    second, best = np.sort(np.append(evidence, [0.0, 0.0]) if len(evidence) < 2 else evidence)[-2:]
-    rest = np.log(max(items - len(evidence), 1))
-    everything = np.logaddexp.reduce(np.append(evidence, rest))
-    return Rivals(items, float(best), float(second), float(everything), length, strange)
+    second, best = np.sort(np.append(evidence, [0.0, 0.0]) if len(evidence) < 2 else evidence)[-2:].tolist()
+    rest = math.log(max(items - len(evidence), 1))
+    most = max(best, rest)  # so that no exponential is too large
+    everything = most + math.log(np.exp(evidence - most).sum() + math.exp(rest - most))
+    return Rivals(items, best, second, everything, length, strange)
 
 
 def confidence_facts(
     evidence: Evidence, stated: Float64[np.ndarray, " n"], rivals: Rivals
 ) -> Float64[np.ndarray, "n f"]:
     """What a confidence rests on, of each item: `FACTS`, in the columns of the row that holds; else 0."""
-    likely = np.clip(evidence - rivals.everything, -ODDS_LIMIT, -TINY)
-    odds = np.clip(likely - np.log(-np.expm1(likely)), -ODDS_LIMIT, ODDS_LIMIT)
-    first = evidence >= rivals.best
-    lead = np.where(first, rivals.best - rivals.second, evidence - rivals.best)
-    facts = np.stack(
-        [
-            np.full(len(evidence), min(rivals.gain, GAIN_LIMIT)),
-            odds,
-            np.clip(lead, -LEAD_LIMIT, LEAD_LIMIT),
-            stated,
-            np.where(stated > 0, np.log(max(1, int(np.count_nonzero(stated)))), 0.0),
-            np.full(len(evidence), rivals.length),
-            np.ones(len(evidence)),
-        ],
-        axis=1,
+    facts = np.zeros((len(evidence), len(RISING)))
+    rows = facts.reshape(len(evidence), *np.shape(CONFIDENCE_PRIOR))
+    gain, text = min(rivals.gain, GAIN_LIMIT), float(rivals.length > 0)
+    shares = np.array([text * (1 - rivals.strange), text * rivals.strange, 1 - text])
+    write_facts(
+        evidence, stated, shares, gain, rivals.everything, rivals.best, rivals.second, rivals.length, rows
     )
-    text = float(rivals.length > 0)
-    shares = (text * (1 - rivals.strange), text * rivals.strange, 1 - text)
-    rows = [part * share for part in (first, ~first) for share in shares]
-    return np.concatenate([facts * row[:, None] for row in rows], axis=1)
+    return facts
+
+
+@compile_annotated("facts")
+def write_facts(
+    evidence: Evidence,
+    stated: Float64[np.ndarray, " n"],
+    shares: Float64[np.ndarray, " k"],
+    gain: float,
+    everything: float,
+    best: float,
+    second: float,
+    length: float,
+    facts: Float64[np.ndarray, "n r f"],
+) -> None:
+    """Write them by how much the query is of each kind; all other rows have to be 0."""
+    peers = np.log(max(1, int(np.count_nonzero(stated))))
+    for item in range(len(evidence)):
+        likely = max(-ODDS_LIMIT, min(evidence[item] - everything, -TINY))
+        odds = max(-ODDS_LIMIT, min(likely - np.log(-np.expm1(likely)), ODDS_LIMIT))
+        first = evidence[item] >= best
+        lead = max(-LEAD_LIMIT, min(best - second if first else evidence[item] - best, LEAD_LIMIT))
+        known = (gain, odds, lead, stated[item], peers if stated[item] > 0 else 0.0, length, 1.0)
+        for kind in range(len(shares)):
+            row = kind if first else kind + len(shares)
+            for place in range(len(known)):
+                facts[item, row, place] = known[place] * shares[kind]
 
 
 def confidences(

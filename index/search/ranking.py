@@ -29,6 +29,7 @@ from index.search.engine_set import Candidates
 from index.search.model import LEGS, NAMES, PLACES, SideModel, strangeness
 from index.search.promise import class_of, cut_answer, is_unlike
 from index.texts.analysis import asks_phrase
+from multifold.compiling import compile_annotated
 from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, Aspect, Leg, Side
 
 RING = 128  # candidates that each leg gives at first
@@ -76,11 +77,12 @@ class Scores:
     @cached_property
     def present(self) -> Bool[np.ndarray, "n l"]:
         """Which legs each has. A name says nothing against an item that has no caption."""
-        missing = np.zeros(len(self.editions), np.bool_)
-        there = {leg: ~np.isnan(raw[:, SCORE]) for leg, raw in self.raw.items()}
-        if "words" in there and "text" in there:
-            there["words"] = there["words"] & there["text"]
-        return np.stack([there.get(leg, missing) for leg in LEGS], axis=1)
+        present = np.zeros((len(self.editions), len(LEGS)), np.bool_)
+        for leg, raw in self.raw.items():
+            present[:, LEGS.index(leg)] = ~np.isnan(raw[:, SCORE])
+        if "text" in self.raw:
+            present[:, LEGS.index("words")] &= present[:, LEGS.index("text")]
+        return present
 
     @cached_property
     def same(self) -> Float64[np.ndarray, " n"]:
@@ -97,23 +99,46 @@ class Scores:
 
     def ratios(self, model: SideModel) -> Ratios:
         """The log-likelihood ratio of each leg for each edition."""
-        weights, present = model.weights_for(self.strange), self.present
-        ratios = np.zeros(present.shape)
-        for place, leg in enumerate(LEGS):
-            if leg in self.raw:
-                ratios[:, place] = self.values[:, PLACES[leg]] @ weights[PLACES[leg]]
-        others = np.flatnonzero(self.background)
-        if len(others):  # the best of them may be what is meant, which is no background
-            others = others[others != others[ratios[others].sum(axis=1).argmax()]]
-        known = present[others]
-        # the background gains nothing; one more, that scores nothing, stands for those who are not in the
-        # sample
-        level = np.log(((np.exp(ratios[others]) * known).sum(axis=0) + 1) / (known.sum(axis=0) + 1))
-        ratios -= np.where(present, level, 0.0)
+        ratios = np.zeros(self.present.shape)
+        write_ratios(self.values, model.weights_for(self.strange), self.present, self.background, ratios)
         for place, leg in enumerate(ASPECTS):
             if leg in self.raw:
                 ratios[:, place] += SAME_NATS * np.fmax(self.raw[leg][:, SAME], 0)
         return ratios
+
+
+@compile_annotated("ratios")
+def write_ratios(
+    values: Float32[np.ndarray, "n w"],
+    weights: Float64[np.ndarray, " w"],
+    present: Bool[np.ndarray, "n l"],
+    background: Bool[np.ndarray, " n"],
+    ratios: Float64[np.ndarray, "n l"],
+) -> None:
+    """Write what the values of each leg say, so that the background gains nothing by it.
+
+    The best of the background may be what is meant, which is none. One more, that scores nothing, stands for
+    those who are not in the sample.
+    """
+    each = len(weights) // ratios.shape[1]  # columns that a leg has
+    best = -1
+    most = -np.inf
+    for row in range(len(ratios)):
+        for column in range(len(weights)):
+            ratios[row, column // each] += values[row, column] * weights[column]
+        if background[row] and ratios[row].sum() > most:
+            best = row
+            most = ratios[row].sum()
+    gained = np.ones(ratios.shape[1])
+    known = np.ones(ratios.shape[1])
+    for row in range(len(ratios)):
+        for leg in range(ratios.shape[1]):
+            if background[row] and row != best and present[row, leg]:
+                gained[leg] += np.exp(ratios[row, leg])
+                known[leg] += 1
+    for row in range(len(ratios)):
+        for leg in range(ratios.shape[1]):
+            ratios[row, leg] -= np.log(gained[leg] / known[leg]) if present[row, leg] else 0.0
 
 
 @dataclass(frozen=True)
@@ -149,22 +174,22 @@ class Ring:
     def of(
         cls, scores: Scores, rows: Ids, model: SideModel, examples: ExampleScorer | None, leg: Leg | None
     ) -> "Ring":
-        """These rows, best first; ties go to the smaller edition. One leg orders them by its scores."""
-        ratios, learned = scores.ratios(model)[rows], np.zeros(len(rows))
-        editions = scores.editions[rows]
+        """Rising rows, best first; ties go to the smaller edition. One leg orders them by its scores."""
+        ratios, learned = scores.ratios(model), np.zeros(len(rows))
         judged = np.zeros(len(rows), np.bool_)
         if examples is not None:
             learned = examples.evidence(scores.editions, scores.background)[rows]
-            judged = examples.judged(editions)
-        evidence = ratios.sum(axis=1) + learned
+            judged = examples.judged(scores.editions[rows])
+        evidence = ratios[rows].sum(axis=1) + learned
         if leg is None:
-            order = np.lexsort((editions, -evidence))
+            order = np.argsort(-evidence, kind="stable")
         else:
-            order = np.lexsort((editions, -np.nan_to_num(scores.raw[leg][rows, SCORE]), -scores.same[rows]))
+            said = scores.raw[leg][rows, SCORE]
+            order = np.lexsort((np.where(np.isnan(said), 0, -said), -scores.same[rows]))
         rows = rows[order]
         return cls(
-            editions[order],
-            ratios[order],
+            scores.editions[rows],
+            ratios[rows],
             scores.present[rows],
             scores.stated[rows],
             evidence[order],
@@ -195,11 +220,12 @@ class Ring:
         as_whole: bool,
     ) -> RankedItem:
         """What stands at a place."""
-        ratios = self.ratios[place]
-        legs = {leg: float(ratios[k]) for k, leg in enumerate(LEGS) if ratios[k]}
+        ratios: dict[Leg, float] = dict(zip(LEGS, self.ratios[place].tolist(), strict=True))
+        legs = {leg: ratio for leg, ratio in ratios.items() if ratio}
         if learned := float(self.learned[place]):
             legs["examples"] = learned
-        best = max(shown, key=lambda leg: self._shows(place, leg))
+        there = [leg for leg in shown if self.present[place, LEGS.index(leg)]]
+        best = max(there, key=lambda leg: ratios[leg] - (BEHIND_PICTURES if leg == "text" else 0.0))
         return RankedItem(
             int(self.editions[place]),
             SIDE_OF[KIND_OF_ASPECT[best]],
@@ -210,12 +236,6 @@ class Ring:
             gain,
             unlike,
         )
-
-    def _shows(self, place: int, leg: Aspect) -> float:
-        column = LEGS.index(leg)
-        if not self.present[place, column]:
-            return -np.inf
-        return float(self.ratios[place, column]) - (BEHIND_PICTURES if leg == "text" else 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +331,7 @@ class AskedLegs:
         heard: float | None = None
         while place < page.stop:
             best = self.candidates(reach, among, legs, examples, sparing=True)
-            new = np.setdiff1d(best, ranked, assume_unique=True)
+            new = np.setdiff1d(best, ranked, assume_unique=True) if len(ranked) else best
             if not len(new):
                 break
             ranked = np.concatenate([ranked, new])

@@ -279,7 +279,7 @@ def find_words(
     return places
 
 
-@compile_annotated("scores")
+@compile_annotated("scores", "best")
 def score_rows(
     rows: Int8[np.ndarray, "r d"],
     sizes: Float32[np.ndarray, " r"],
@@ -287,13 +287,17 @@ def score_rows(
     places: Int64[np.ndarray, " n"],
     query: Int16[np.ndarray, " d"],
     scores: Float32[np.ndarray, " n"],
+    best: Int64[np.ndarray, " n"],
 ) -> None:
-    """Write the best product of the query with the rows of each item; items without rows stay as they are."""
+    """Write the best product of the query with the rows of each item, and which row has it.
+
+    For an item without rows these are 0 and -1.
+    """
     whole = len(query) // BLOCK * BLOCK
     for at in range(len(places)):
-        first, end = starts[places[at]], starts[places[at] + 1]
-        best = np.float32(-np.inf)
-        for place in range(first, end):
+        most = np.float32(0)
+        row = -1
+        for place in range(starts[places[at]], starts[places[at] + 1]):
             total = np.int32(0)  # numba would sum in 64 bits, a third as fast
             for block in range(0, whole, BLOCK):  # of a known length, which takes two thirds of the time
                 part = np.int32(0)
@@ -302,6 +306,9 @@ def score_rows(
                 total = np.int32(total + part)
             for i in range(whole, len(query)):
                 total = np.int32(total + np.int32(np.int32(rows[place, i]) * np.int32(query[i])))
-            best = max(best, np.float32(total) * sizes[place])
-        if end > first:
-            scores[at] = best
+            score = np.float32(total) * sizes[place]
+            if row < 0 or score > most:
+                most = score
+                row = place
+        scores[at] = most
+        best[at] = row

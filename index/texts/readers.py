@@ -38,20 +38,14 @@ class ReaderSegment(TextSegment):
     sizes: Float32[np.ndarray, " r"]  # of a step
     labels: Int32[np.ndarray, " r"]
 
-    def score(self, query: Steps, places: Ids) -> Scores:
-        """The score of the best row of the item at each place."""
+    def score(self, query: Steps, places: Ids) -> tuple[Scores, Ids]:
+        """The score of the best row of the item at each place, and which row that is; -1 where none is."""
         steps, size = query
-        scores = np.zeros(len(places), np.float32)
+        scores, best = np.zeros(len(places), np.float32), np.full(len(places), -1, np.int64)
         if size:
-            score_rows(self.rows, self.sizes, self.starts, places, steps, scores)
+            score_rows(self.rows, self.sizes, self.starts, places, steps, scores, best)
             scores *= np.float32(size)
-        return scores
-
-    def best_label(self, query: Steps, place: int) -> int:
-        """The label of the row that says most, if any does."""
-        rows = slice(*self.starts[place : place + 2])
-        scores = self.rows[rows].astype(np.float64) @ query[0] * self.sizes[rows] * query[1]
-        return int(self.labels[rows][scores.argmax()]) if (scores > 0).any() else NOTHING
+        return scores, best
 
 
 def merged_segment(parts: Sequence[ReaderSegment]) -> ReaderSegment:
@@ -90,7 +84,7 @@ class ReaderIndex:
         editions, scores = [np.empty(0, np.int64)], [np.empty(0, np.float32)]
         for part in self._segments.now:
             places = np.flatnonzero(part.allowed(allowed))
-            said = part.score(self._steps(query), places)
+            said, _ = part.score(self._steps(query), places)
             best = places_of_best(said, limit)
             editions.append(part.editions[places[best]])
             scores.append(said[best])
@@ -104,20 +98,21 @@ class ReaderIndex:
         for part in self._segments.now:
             places = part.places(editions)
             there = places >= 0
-            scores[there] = part.score(self._steps(query), places[there])
+            scores[there] = part.score(self._steps(query), places[there])[0]
         return scores
 
     def scores_of(self, query: str, items: Sequence[ItemTexts]) -> Scores:
         """The same for texts that are not in the index, such as an item with one caption hidden."""
-        return self._read(items).score(self._steps(query), np.arange(len(items)))
+        return self._read(items).score(self._steps(query), np.arange(len(items)))[0]
 
     def matches(self, query: str, editions: Ids) -> list[TextMatch]:
         """The text of each edition that matches best: a caption's place or "name"."""
         labels = np.full(len(editions), NOTHING, np.int64)
         for part in self._segments.now:
             places = part.places(editions)
-            for at in np.flatnonzero(places >= 0).tolist():
-                labels[at] = part.best_label(self._steps(query), int(places[at]))
+            there = np.flatnonzero(places >= 0)
+            scores, best = part.score(self._steps(query), places[there])
+            labels[there[scores > 0]] = part.labels[best[scores > 0]]
         return [TextMatch(text_of_label(label)) for label in labels.tolist()]
 
     def count(self) -> int:

@@ -8,7 +8,10 @@ from index.search.confidence import (
     FACTS,
     GAIN_LIMIT,
     LEAD_LIMIT,
+    ODDS_LIMIT,
     RISING_FACTS,
+    TINY,
+    Rivals,
     as_curves,
     confidence_facts,
     confidences,
@@ -37,6 +40,39 @@ def test_facts_are_what_plain_arithmetic_says() -> None:
         ]
         assert rows[place, row] == pytest.approx(wanted), FACTS
         assert not np.delete(rows[place], row, axis=0).any()
+
+
+def plain_facts(evidence: np.ndarray, stated: np.ndarray, rivals: Rivals) -> np.ndarray:
+    """The same by arrays."""
+    likely = np.clip(evidence - rivals.everything, -ODDS_LIMIT, -TINY)
+    lead = np.where(
+        evidence >= rivals.best, rivals.best - rivals.second, np.maximum(evidence - rivals.best, -LEAD_LIMIT)
+    )
+    facts = np.zeros((len(evidence), len(FACTS)))
+    facts[:, 0] = min(rivals.gain, GAIN_LIMIT)
+    facts[:, 1] = np.clip(likely - np.log(-np.expm1(likely)), -ODDS_LIMIT, ODDS_LIMIT)
+    facts[:, 2] = np.minimum(lead, LEAD_LIMIT)
+    facts[:, 3] = stated
+    facts[:, 4] = np.where(stated > 0, np.log(max(1, int(np.count_nonzero(stated)))), 0.0)
+    facts[:, 5:] = rivals.length, 1.0
+    text, first = float(rivals.length > 0), evidence >= rivals.best
+    shares = (text * (1 - rivals.strange), text * rivals.strange, 1 - text)
+    return np.stack([facts * (part * share)[:, None] for part in (first, ~first) for share in shares], axis=1)
+
+
+@pytest.mark.parametrize("items", [0, 1, 2, 200])
+@pytest.mark.parametrize(("length", "strange"), [(0.5, 0.0), (0.5, 0.3), (1.0, 1.0), (0.0, 0.0)])
+def test_facts_of_many_items_are_what_arrays_say(items: int, length: float, strange: float) -> None:
+    rng = np.random.default_rng(items)
+    evidence = rng.standard_normal(items) * 8
+    stated = np.maximum(rng.standard_normal(items), 0)
+    rivals = find_rivals(evidence, 10 * items, length, strange)
+    most = np.sort([*evidence, *np.zeros(max(2 - items, 0))])[-2:]
+    assert (rivals.second, rivals.best) == tuple(most)
+    rest = np.log(max(9 * items, 1))
+    assert rivals.everything == pytest.approx(np.logaddexp.reduce([*evidence, rest]))
+    facts = confidence_facts(evidence, stated, rivals).reshape(items, *np.shape(CONFIDENCE_PRIOR))
+    assert facts == pytest.approx(plain_facts(evidence, stated, rivals), abs=1e-12)
 
 
 def test_a_strange_query_and_a_picture_have_a_confidence_of_their_own() -> None:

@@ -11,7 +11,7 @@ import pytest
 from index.collection import Collection
 from index.plain_space import PlainSpace
 from index.search import ranking
-from index.search.model import LEGS, NAMES, EvidenceModel, SideModel, prior_model
+from index.search.model import LEGS, NAMES, PLACES, EvidenceModel, SideModel, prior_model
 from index.search.query import TARGET_LEGS
 from index.search.ranking import Scores
 from index.store.filters import parse_filter
@@ -51,6 +51,34 @@ def test_the_ratios_are_what_plain_arithmetic_says() -> None:
     wanted = np.zeros((64, len(LEGS)))
     wanted[:60, LEGS.index("shape")] = said[:60] - level
     assert ratios == pytest.approx(wanted, abs=1e-6)
+
+
+def plain_ratios(scores: Scores, model: SideModel) -> np.ndarray:
+    """The same by arrays, leg by leg."""
+    ratios, weights = np.zeros(scores.present.shape), model.weights_for(scores.strange)
+    others = np.flatnonzero(scores.background)
+    said = [scores.values[:, PLACES[leg]].astype(np.float64) @ weights[PLACES[leg]] for leg in LEGS]
+    others = np.delete(others, np.sum(said, axis=0)[others].argmax()) if len(others) else others
+    for place, one in enumerate(said):
+        known = others[scores.present[others, place]]
+        level = np.log((np.exp(one[known]).sum() + 1) / (len(known) + 1))
+        ratios[:, place] = np.where(scores.present[:, place], one - level, one)
+    return ratios
+
+
+@pytest.mark.parametrize(("items", "background"), [(0, 0), (1, 0), (1, 1), (2, 2), (40, 0), (300, 256)])
+def test_the_ratios_of_all_legs_are_what_arrays_say(items: int, background: int) -> None:
+    rng = np.random.default_rng(items)
+    raw, values = {}, rng.standard_normal((items, len(NAMES))).astype(np.float32)
+    for leg in LEGS:
+        raw[leg] = np.where(rng.random(items) < 0.3, np.nan, rng.random(items))[:, None].repeat(3, axis=1)
+        values[np.isnan(raw[leg][:, 0]), PLACES[leg]] = 0.0
+        raw[leg][:, 1] = 0.0  # nothing is the very thing that asks
+    raw = {leg: said.astype(np.float32) for leg, said in raw.items()}
+    scores = Scores(np.arange(items), raw, values, np.arange(items) < background, 1.0)
+    model = prior_model("text")
+    assert scores.ratios(model) == pytest.approx(plain_ratios(scores, model), abs=1e-12)
+    assert not np.isnan(scores.ratios(model)).any()
 
 
 @pytest.mark.parametrize("among", [False, True])

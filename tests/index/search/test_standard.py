@@ -28,3 +28,9 @@ def test_what_is_missing_is_0_and_nothing_known_says_nothing() -> None:
     standard = standardise(scores, np.array([True] * 6 + [False]))
     assert (standard[2], standard[5], standard[6]) == (0, 0, HIGHEST)
     assert not standardise(scores, np.arange(7) == 0).any()
+    assert len(standardise(scores[:0], np.zeros(0, np.bool_))) == 0
+
+
+def test_scores_that_are_all_alike_are_0_and_others_go_to_the_ends() -> None:
+    scores = np.array([2.0] * 8 + [1.0, 3.0], np.float32)
+    assert standardise(scores, np.arange(10) < 8).tolist() == [0.0] * 8 + [LOWEST, HIGHEST]

@@ -101,5 +101,7 @@ def weighed_columns(standard: Values, length: float) -> Table:
 
     What a leg does not know scores like others do: hardly ever far beyond them.
     """
-    far = np.maximum(standard - np.float32(FAR), 0)
-    return np.stack([standard, standard * np.float32(length), far], axis=1)
+    columns = np.repeat(standard[:, None], 3, axis=1)
+    columns[:, 1] *= np.float32(length)
+    np.maximum(standard - np.float32(FAR), 0, out=columns[:, 2])
+    return columns

@@ -87,6 +87,8 @@ class VectorQuery:
         return self._stretched(engine.score(self.vector, ids))
 
     def _stretched(self, scores: Values) -> Values:
+        if self.stretch == 1 and self.shift == 0:
+            return scores
         stretched: Values = (scores.astype(np.float64) * self.stretch + self.shift).astype(np.float32)
         return stretched
 

@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -111,8 +112,12 @@ class SideModel:
 
     def heard(self, legs: Sequence[Leg]) -> tuple[Leg, ...]:
         """Those of some legs that weigh anything, in queries of any kind."""
+        return tuple(leg for leg in legs if leg in self._heard)
+
+    @cached_property
+    def _heard(self) -> frozenset[Leg]:
         either = np.abs(self.weights) + np.abs(self.wordless)
-        return tuple(leg for leg in legs if either[PLACES[leg]].any())
+        return frozenset(leg for leg in LEGS if either[PLACES[leg]].any())
 
     def fields(self) -> dict[str, Any]:
         """The model as it is stored."""

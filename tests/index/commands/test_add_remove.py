@@ -7,6 +7,7 @@ from PIL import Image
 
 from index.collection import Collection
 from index.plain_space import PlainSpace
+from index.texts import text_indexes
 from multifold.bundle.canary import open_encoder
 from multifold.types import Item
 from tests import tiny
@@ -37,15 +38,18 @@ def test_items_come_and_go(either: Shell, tmp_path: Path) -> None:
     assert f"2 changes and {pictures} pictures removed" in either.out
 
 
-def test_a_service_opens_the_texts_that_a_command_saved(
-    shell: Shell, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_command_opens_the_texts_that_a_service_saved(
+    shell: Shell, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(text_indexes, "WORTH_SAVING", 1)
     bundle = tiny.build(tmp_path / "tiny").folder
     assert shell("add", "box", "--text", "a red box", "--bundle", bundle) == 0
     encoder = open_encoder(bundle)
     with Collection.open(shell.place.folder, encoder, reader=encoder.reader) as collection:
         assert collection.count() == 1
+    assert (shell.place.folder / "texts").is_dir()
     assert shell("verify", "--bundle", bundle) == 0
+    assert shell("remove", "box", "--bundle", bundle) == 0
     assert "built again" not in caplog.text
 
 

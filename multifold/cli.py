@@ -62,8 +62,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if _is_read():
             raise
         return 141
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"multifold: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
     finally:
         gc.unfreeze()  # else extensions tell of leaks when the process ends
+
+
+def at_least_one(text: str) -> int:
+    """The number of an option that makes no sense below 1."""
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    return int(text)
 
 
 def _answer(words: Sequence[str]) -> int:

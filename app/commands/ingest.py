@@ -9,6 +9,7 @@ import argparse
 from pathlib import Path
 
 from index.names import MAIN
+from multifold.cli import at_least_one
 from multifold.machine import cores
 
 WORK = "app.commands.run_ingest"
@@ -34,4 +35,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--report", type=Path, metavar="FILE", help="write the whole report as JSON")
     add("--watch", action="store_true", help="stay, and follow changes of the folder")
     add("--every", type=float, default=2.0, help="with --watch: seconds between looks")
-    add("--workers", type=int, default=cores(), help="processes that render")
+    add("--workers", type=at_least_one, default=cores(), help="processes that render")

@@ -29,6 +29,8 @@ def run(args: argparse.Namespace) -> int:
     args.paths = [Path(source) for source in args.sources]
     if library is not None:
         args.paths = [settings.data / LIBRARIES_FOLDER / library.name]
+    if args.report is not None and not args.report.parent.is_dir():
+        raise MultifoldError(f"there is no folder {args.report.parent} for the report: make it first")
     request = IngestRequest(**{field.name: getattr(args, field.name) for field in fields(IngestRequest)})
     if library is None:
         _check_request(request, watch=args.watch)

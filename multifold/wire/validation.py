@@ -35,6 +35,7 @@ LENGTHS = {
     "string_too_long": "{max_length:,} characters at most",
 }
 MOST_SHOWN = 40  # characters of a value
+MOST_ERRORS = 8  # of one body that are told
 adapter_of = cache(TypeAdapter)
 
 
@@ -48,8 +49,10 @@ def validate(kind: type[B], values: object) -> B:
 
 
 def describe_errors(errors: Sequence[Any]) -> str:
-    """Pydantic's errors as one sentence."""
-    return "; ".join(dict.fromkeys(map(_describe, errors)))
+    """Pydantic's errors as one sentence; of many, the first ones."""
+    told = list(dict.fromkeys(map(_describe, errors)))
+    more = [f"and {len(told) - MOST_ERRORS} more"] if len(told) > MOST_ERRORS else []
+    return "; ".join([*told[:MOST_ERRORS], *more])
 
 
 def _describe(error: Mapping[str, Any]) -> str:

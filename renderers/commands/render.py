@@ -19,6 +19,7 @@ from typing import get_args
 
 from tqdm import tqdm
 
+from multifold.cli import at_least_one
 from multifold.errors import MultifoldError
 from multifold.machine import cores
 from renderers import batch, cameras, doctor, engines
@@ -58,7 +59,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--engine", type=_engine, choices=engines.NAMES, default=engines.AUTO, help="what draws"
     )
-    parser.add_argument("--workers", type=int, default=cores(), help="processes (default: one for each core)")
+    parser.add_argument(
+        "--workers", type=at_least_one, default=cores(), help="processes (default: one for each core)"
+    )
     parser.add_argument("--doctor", action="store_true", help="only tell which engines work here")
 
 

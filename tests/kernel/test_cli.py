@@ -1,5 +1,6 @@
 """The command line finds its commands, and says what is missing."""
 
+import argparse
 import gc
 import importlib
 import io
@@ -52,6 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     faults = {"mistake": MultifoldError("mend this"), "stop": KeyboardInterrupt(), "pipe": BrokenPipeError()}
+    faults["file"] = FileNotFoundError(2, "No such file or directory", "none/report.json")
     raise faults[args.how]
 '''
 PLAN = '''
@@ -158,6 +160,7 @@ def test_a_command_runs_and_may_name_the_module_of_its_work(capsys: pytest.Captu
         (["needy"], 2, "pip install 'multifold[cluster]'"),
         (["fails", "mistake"], 2, "mend this\n"),
         (["fails", "stop"], 130, "stopped\n"),
+        (["fails", "file"], 2, "none/report.json: No such file or directory"),
     ],
 )
 def test_trouble_is_one_line_without_traceback(
@@ -168,6 +171,13 @@ def test_trouble_is_one_line_without_traceback(
     assert told.startswith("multifold: ")
     assert sentence in told
     assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["0", "-3", "many", "1.5", ""])
+def test_less_than_one_worker_is_refused(text: str) -> None:
+    assert cli.at_least_one(" 12") == 12
+    with pytest.raises(argparse.ArgumentTypeError, match="at least 1"):
+        cli.at_least_one(text)
 
 
 @pytest.mark.parametrize("words", [["greet", "world"], ["--help"]])

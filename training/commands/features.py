@@ -10,6 +10,7 @@ A stopped run continues where it was. A broken item is reported and left out.
 import argparse
 from pathlib import Path
 
+from multifold.cli import at_least_one
 from multifold.machine import cores
 
 WORK = "training.commands.run_features"
@@ -21,5 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("bundle", type=Path)
     parser.add_argument("out", type=Path, help="folder of the shards")
     parser.add_argument("--items", type=int, default=ITEMS, help="a shard, default: %(default)s")
-    parser.add_argument("--workers", type=int, default=cores(), help="processes, default: %(default)s")
+    parser.add_argument(
+        "--workers", type=at_least_one, default=cores(), help="processes, default: %(default)s"
+    )
     parser.add_argument("--cluster", metavar="ADDRESS", help="of a Ray cluster; local: one of this machine")

@@ -132,6 +132,7 @@ def test_an_empty_folder_deletes_nothing_unasked(
         ("none.jsonl", [], "there is no manifest"),
         ("red box.png", ["--watch"], "follows a folder"),
         ("", ["--split", "a"], "--split"),
+        ("", ["--report", "none/report.json"], "no folder none for the report"),
     ],
 )
 def test_a_senseless_request_is_refused(
@@ -139,6 +140,11 @@ def test_a_senseless_request_is_refused(
 ) -> None:
     assert ingest(root / name, *more) == 2
     assert reason in capsys.readouterr().err
+
+
+def test_no_process_that_renders_is_refused(root: Path, ingest: Ingest) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        ingest(root, "--workers", "0")
 
 
 def test_a_collection_of_another_encoder_is_refused(

@@ -126,6 +126,11 @@ def test_what_makes_no_sense_is_refused(kind: Any, values: Any, code: str, sente
     assert sentence in str(caught.value)
 
 
+def test_a_vector_of_no_numbers_is_told_in_a_few_words() -> None:
+    with pytest.raises(BodyError, match=r"'vector\.7' is a finite number, not nothing; and 92 more$"):
+        validate(Search, {"vector": [None] * 100})
+
+
 def test_a_single_item_is_a_body_of_many() -> None:
     alone = {"id": "a", "texts": ["b"]}
     assert validate(items.BulkBody, alone) == validate(items.BulkBody, {"items": [alone]})

@@ -30,8 +30,11 @@ Where = Annotated[
     dict[str, Any] | None,
     Field(description='a condition on the payload, such as {"colour": "red", "price": {"lt": 10}}'),
 ]
-PictureName = Annotated[str | None, Field(description="a picture: a data URI, an address, or a file's name")]
+PictureName = Annotated[str | None, Field(description="a picture: a data URI, or a file's name")]
 MeshName = Annotated[
+    str | None, Field(description="a 3D model: a data URI, or a file's name, such as chair.glb")
+]
+NewMeshName = Annotated[
     str | None, Field(description="a 3D model: a data URI, an address, or a file's name, such as chair.glb")
 ]
 MeshFormat = Annotated[
@@ -107,7 +110,7 @@ class AgentTools:
         id: Annotated[str, Field(description="id of the item; one that has it is replaced")],
         texts: Annotated[list[str], Field(description="captions")] = [],  # noqa: B006 (it is only read)
         images: Annotated[list[str], Field(description="photos: data URIs, addresses, or files")] = [],  # noqa: B006
-        mesh: MeshName = None,
+        mesh: NewMeshName = None,
         mesh_format: MeshFormat = None,
         payload: Annotated[dict[str, Any] | None, Field(description="a JSON object of your own")] = None,
         collection: Collection = None,

@@ -84,6 +84,8 @@ def test_every_tool_is_listed_and_called(keyed: House, transport: str, tmp_path:
             assert {name for name, tool in tools.items() if not tool.annotations.read_only_hint} == {"add"}
             assert all(tool.description for tool in tools.values())
             assert "context" not in tools["search"].input_schema["properties"]
+            fetching = {name for name, tool in tools.items() if "address" in str(tool.input_schema)}
+            assert fetching == {"add"}
             found = await call(client, "search", text="a red box", limit=1)
             assert [one["id"] for one in found["items"]] == ["red-box"]
             assert found["items"][0]["payload"] == {"is": "red"}

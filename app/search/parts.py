@@ -77,6 +77,12 @@ def texts_of(parts: WeightedParts) -> list[str]:
     return [part.text for part, weight in parts if isinstance(part, TextQueryPart) and weight > 0]
 
 
+def text_weight(parts: WeightedParts) -> float:
+    """How much the texts of a query count, beside its heaviest part."""
+    texts = [weight for part, weight in parts if isinstance(part, TextQueryPart) and weight > 0]
+    return max(texts) / max(abs(weight) for _, weight in parts) if texts else 1.0
+
+
 def weighed_side(parts: WeightedParts) -> Side:
     """As what a query is weighted: as a text if it has one, else as its first part."""
     first = min(parts, key=lambda pair: not isinstance(pair[0], TextQueryPart))[0]

@@ -14,7 +14,7 @@ from app.errors import ApiError
 from app.search import insight
 from app.search.encoding import NO_FEATURE, EncodedPart
 from app.search.paging import SearchPage
-from app.search.parts import WeightedParts, is_single, side_of, texts_of, weighed_side
+from app.search.parts import WeightedParts, is_single, side_of, text_weight, texts_of, weighed_side
 from app.settings import Settings
 from index.search.model import EvidenceModel
 from index.search.query import Query
@@ -177,6 +177,7 @@ def make_query(
         options.pool,
         options.offset,
         text=" ".join(texts_of(parts)) or None,
+        text_weight=text_weight(parts),
         words=options.lexical or settings.lexical,
         where=where,
         exact=options.exact,

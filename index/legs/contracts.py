@@ -54,6 +54,7 @@ class Asked:
     finds_itself: bool = (
         False  # whether the very same observation is looked for; words find a caption by itself
     )
+    text_weight: float = 1.0  # how much the text counts
 
     @property
     def length(self) -> float:

@@ -49,7 +49,8 @@ class ReaderLeg:
 
     def columns(self, raw: Raw, background: Background) -> Table:
         """Standard scores."""
-        return weighed_columns(standardise(raw[:, 0], background), self.asked.length)
+        columns = weighed_columns(standardise(raw[:, 0], background), self.asked.length)
+        return columns * np.float32(self.asked.text_weight)
 
 
 def _known(scores: Values) -> Raw:

@@ -58,7 +58,8 @@ class WordLeg:
         scores = np.fmax(raw[:, SCORE], 0)
         full = np.clip((np.fmax(raw[:, COVERAGE], 0) - NEARLY_ALL) / (1 - NEARLY_ALL), 0, 1)
         every = np.float32(self.asked.words.most(self._text)) * full
-        return np.stack([scores, every, scores * np.float32(1 - self.asked.length)], axis=1)
+        columns = np.stack([scores, every, scores * np.float32(1 - self.asked.length)], axis=1)
+        return columns * np.float32(self.asked.text_weight)
 
 
 def _columns(said: WordScores) -> Raw:

@@ -36,6 +36,9 @@ class Query:
     pool: Pooling = "mean"
     offset: int = 0  # hits to pass over first
     text: str | None = None  # of the query
+    text_weight: float = (
+        1.0  # 0 to 1: how much words and readers count, as other parts of a mix may weigh more
+    )
     words: WordMode = "auto"  # whether its words are looked for, or nothing else
     where: Filter | None = None
     exact: bool = False  # score every row

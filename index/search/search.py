@@ -71,6 +71,7 @@ class Searcher:
             query.own,
             _sizes_of(now) if query.pool == "max" else no_sizes,
             finds_itself="words" not in names,
+            text_weight=query.text_weight,
         )
         shown = tuple(aspect for aspect in ASPECTS if aspect in TARGET_LEGS[query.target])
         as_whole = query.target == "item" and query.words != "only"

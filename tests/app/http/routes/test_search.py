@@ -222,6 +222,18 @@ def test_what_cannot_be_searched_is_refused(
     assert shop.best(text="a red box") == "red-box"
 
 
+def test_words_of_a_mix_count_by_their_weight(shop: House) -> None:
+    def heard(weight: float) -> dict[str, float]:
+        mix = [{"id": "blue-box"}, {"text": "a red box", "weight": weight}]
+        red = next(hit for hit in hits(shop, target="item", mix=mix) if hit["id"] == "red-box")
+        return {leg["leg"]: leg["value"] for leg in red["evidence"] if leg["leg"] in ("words", "reader")}
+
+    whole, half, little = heard(1), heard(0.5), heard(0.01)
+    assert whole["words"] > 0.1
+    assert half == pytest.approx({leg: value / 2 for leg, value in whole.items()}, rel=0.2)
+    assert all(abs(value) < 0.05 * abs(whole[leg]) for leg, value in little.items())
+
+
 class TestExamples:
     """Hits that were judged order a search anew."""
 

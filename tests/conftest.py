@@ -12,9 +12,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 from jaxtyping import config
 
+from multifold.bundle import text_reader
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
-from tests import tiny
+from tests import reading, tiny
 from tests.index.buckets import BucketServer
 from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
@@ -25,6 +26,8 @@ settings.register_profile(
     "fixed", derandomize=not FRESH, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fixed")
+# The packaged sentence encoder takes milliseconds a text; tests of it open it themselves.
+text_reader.PACKAGED_READERS = reading.PACKAGED_TABLES
 # Files that take longest begin first: at the end no process waits for another.
 LONGEST = (
     "tests/examples/test_examples.py",

@@ -34,7 +34,7 @@ from multifold.bundle.preprocess import encode_webp, suffix_of
 from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import cores, map_ahead
-from multifold.payload import MEASURED, keep_changes
+from multifold.payload import MEASURED
 from multifold.types import Feature, Item, Observation, Pixels, Side
 from renderers.mesh.formats.mesh_file import content_hash
 from renderers.orders import RenderedMesh
@@ -222,7 +222,6 @@ class IngestPipeline:
         self._together = together
         self._stop = stop or threading.Event()
         self._views = ViewCache(originals.blobs.home, observer.encoder.bundle.views)
-        self._formers: dict[str, Mapping[str, Any]] = {}  # payloads that tasks were made of, by id
         self.skipped: list[FileProblem] = []
         self.warnings: list[FileProblem] = []
 
@@ -252,29 +251,17 @@ class IngestPipeline:
 
     def write(self, items: Sequence[EncodedItem]) -> None:
         self._originals.flush()
-        items = [self._with_changes(one) for one in items]
         for encoded, outcome in zip(items, self._put(items), strict=True):
             if isinstance(outcome, MultifoldError):
                 self.skipped.append(FileProblem(encoded.item.id, str(outcome)))
             else:
                 self.warnings += [FileProblem(encoded.item.id, one) for one in outcome.warnings]
 
-    def _with_changes(self, encoded: EncodedItem) -> EncodedItem:
-        """An item with what was changed of its payload while it was drawn and encoded, such as new tags."""
-        item = encoded.item
-        former, stored = self._formers.pop(item.id, None), self._collection.get(item.id)
-        if former is None or stored is None:
-            return encoded
-        payload = keep_changes(item.payload, former, stored.payload)
-        return replace(encoded, item=replace(item, payload=payload))
-
     def _prepare(self, task: IngestTask) -> PreparedItem | FileProblem:
         if self._stop.is_set():
             raise IngestStoppedError
         try:
             check_item_id(task.id)
-            if task.former is not None:
-                self._formers[task.id] = task.former
             if task.keeps_pictures and (stored := self._collection.get(task.id)) is not None:
                 return self._keep_pictures(task, stored)
             prepared = self._draw(task)

@@ -243,7 +243,6 @@ def _plan_stored(plan: IngestPlan, task: IngestTask, stored: SourceItem, *, move
         id=stored.id,
         keeps_pictures=same_files and (moved or stored.complete),
         keeps_captions=stored.complete and stored.texts == task.texts,
-        former=stored.payload,
     )
     (plan.moved if moved else plan.changed).append(task)
 

@@ -16,7 +16,6 @@ from multifold.client import Client, ServiceError
 from multifold.errors import MultifoldError
 from multifold.files.folder import FileProblem
 from multifold.machine import map_ahead
-from multifold.payload import keep_changes
 from multifold.types import Item
 from renderers.mesh.formats.mesh_file import digest_content
 
@@ -66,19 +65,17 @@ class ServiceSender:
             if self._originals is not None and (stored := self._stored(task)) is not None:
                 self._originals.move(task, stored)
                 self._originals.flush()
-            current = self._client.get(task.id).payload
-            wanted = keep_changes(task.payload, task.former or {}, current)
-            self._client.update(task.id, payload=diff_patch(current, wanted), texts=task.texts)
+            former = self._client.get(task.id).payload
+            self._client.update(task.id, payload=diff_patch(former, task.payload), texts=task.texts)
             return
         mesh = None if task.mesh is None else _single_file(task.mesh.path, task.mesh.within)
         images = [path.read_bytes() for path in task.images]
         task.check_unchanged()
         if self._originals is not None and self._in_place:
             self._originals.offer(task, images)
-        payload = task.payload
-        if task.former is not None and (now := self._stored(task)) is not None:
-            payload = keep_changes(payload, task.former, now.payload)
-        written = self._client.upsert(task.id, texts=task.texts, images=images, mesh=mesh, payload=payload)
+        written = self._client.upsert(
+            task.id, texts=task.texts, images=images, mesh=mesh, payload=task.payload
+        )
         self.warnings += [FileProblem(task.id, one) for one in written.warnings]
         if task.mesh is not None and task.mesh.within is None and (stored := self._stored(task)) is not None:
             self._views.put(digest_content(task.mesh.path).hash, stored.pictures("view"))

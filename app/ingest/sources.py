@@ -42,7 +42,6 @@ class IngestTask(ItemSource):
     keeps_pictures: bool = False  # those of the stored item: only its texts, payload or place have changed
     keeps_captions: bool = False  # those of the stored item: its pictures have changed, or were not there
     stamps: tuple[FileStamp, ...] = ()  # of its files, when they were hashed
-    former: Mapping[str, Any] | None = None  # payload of the stored item, when it was compared
 
     def check_unchanged(self) -> None:
         """Refuse files that have changed since they were hashed."""

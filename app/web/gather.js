@@ -37,7 +37,7 @@ export function drafts(files) {
     const kind = kindOf(path);
     if (hidden(path)) continue;
     if (!kind) { refused.push({ name: path, why: "not a kind of file that can be added" }); continue; }
-    const id = path.replace(/\.[^./]+$/, "").normalize("NFC"); // as an umlaut may be one character or two
+    const id = path.replace(/\.[^./]+$/, "");
     if (!byId.has(id)) byId.set(id, { id, mesh: [], images: [], texts: [], notes: [] });
     byId.get(id)[kind].push(file);
   }

@@ -35,7 +35,7 @@ NAMES = tuple(name for leg in LEGS for name in LEG_COLUMNS[leg])  # of the weigh
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in LEG_COLUMNS.items()
 }
-RULES = 20  # another number fits every stored model again
+RULES = 21  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
 # They were fitted together on generated furniture, named models and emoji, with an encoder that knows them
@@ -47,7 +47,6 @@ PRIOR: Mapping[Side, Mapping[str, float]] = {
         "shape": 0.02, "shape long": 0.06, "shape far": 0.4,
         "points long": 0.3, "points far": 0.5,
         "words": 0.3, "words all": 0.12, "words short": 0.5,
-        "reader": 0.05, "reader long": 0.3, "reader far": 0.02,
     },
     "image": {"text": 0.1, "image": 1.5, "shape": 1.0},
     "shape": {"text": 0.1, "image": 1.0, "shape": 2.0, "points": 1.0},
@@ -61,10 +60,10 @@ WORDLESS: Mapping[str, float] = {
     "shape": 0.02, "shape long": 0.12, "shape far": 0.6,
     "points long": 0.06, "points far": 1.2,
     "words": 0.02, "words all": 0.02, "words short": 0.02,
-    "reader": 0.47, "reader far": 0.05,
+    "reader": 1.2, "reader far": 0.05,
 }  # fmt: skip
 ENOUGH_BACKGROUND = 64  # items that a picture stands out of by more than chance
-MEANINGLESS = 0.4  # nats beyond what others have together, that a query without a meaning may have
+MEANINGLESS = 0.5  # nats beyond what others have together, that a query without a meaning may have
 UNHEARD, FAMILIAR = 0.3, 0.7  # the share of a query's rarity that an item has: up to, and no longer from
 
 

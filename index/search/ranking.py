@@ -281,7 +281,12 @@ class AskedLegs:
             if leg.name in raw:
                 values[:, PLACES[leg.name]] = leg.columns(raw[leg.name], background)
         scores = Scores(editions, raw, values, background, self.asked.length)
-        return replace(scores, heard=float(scores.coverage.max(initial=0))) if "words" in raw else scores
+        if "words" not in raw:
+            return scores
+        scores = replace(scores, heard=float(scores.coverage.max(initial=0)))
+        if not scores.strange:  # words say it themselves
+            values[:, PLACES["reader"]] = 0
+        return scores
 
     def candidates(
         self,
@@ -289,20 +294,11 @@ class AskedLegs:
         among: Candidates | None,
         legs: Sequence[SearchLeg],
         examples: ExampleScorer | None = None,
-        *,
-        sparing: bool = False,
     ) -> Ids:
-        """The best editions of every leg, rising.
-
-        `sparing`: a reader, which looks at all texts, is asked only where words are unheard.
-        """
-        best: dict[Leg, Ids] = {}
-        for leg in legs:  # a reader comes last
-            hears = sparing and leg.name == "reader" and "words" in best
-            if not hears or self._is_strange(best["words"][:FEW]):
-                best[leg.name] = leg.candidates(reach, among)
+        """The best editions of every leg, rising."""
+        best = [leg.candidates(reach, among) for leg in legs]
         judged = [] if examples is None else [examples.candidates(reach, among)]
-        return sort_unique(np.concatenate([np.empty(0, np.int64), *best.values(), *judged]))
+        return sort_unique(np.concatenate([np.empty(0, np.int64), *best, *judged]))
 
     def rank(
         self,
@@ -316,7 +312,7 @@ class AskedLegs:
 
         With an error the ranking ends where it lacks what is meant that seldom.
         """
-        legs = [leg for leg in self.legs(model) if leg.count()]
+        legs = self._needed([leg for leg in self.legs(model) if leg.count()], among)
         alone = legs[0].name if len(legs) == 1 and examples is None else None
         items = self.size if among is None else min(self.size, len(among))
         found: list[RankedItem] = []
@@ -330,7 +326,7 @@ class AskedLegs:
         rivals: Rivals | None = None
         heard: float | None = None
         while place < page.stop:
-            best = self.candidates(reach, among, legs, examples, sparing=True)
+            best = self.candidates(reach, among, legs, examples)
             new = np.setdiff1d(best, ranked, assume_unique=True) if len(ranked) else best
             if not len(new):
                 break
@@ -374,10 +370,15 @@ class AskedLegs:
             least = float(chances[count - 1])
         return found
 
-    def _is_strange(self, best: Ids) -> bool:
-        """Whether the words of a query are unheard, of which these editions have the most."""
-        shares = self.asked.words.weigh(self.asked.text or "", best).shares
-        return strangeness(float(shares.max(initial=0)), len(self.background)) > 0
+    def _needed(self, legs: list[SearchLeg], among: Candidates | None) -> list[SearchLeg]:
+        """These legs; without a reader, which takes longest, where an item has the words of the query."""
+        words = next((leg for leg in legs if leg.name == "words"), None)
+        if words is None:
+            return legs
+        best = words.candidates(FEW, among)
+        heard = self.asked.words.weigh(self.asked.text or "", best).shares.max(initial=0)
+        strange = strangeness(float(heard), len(self.background)) > 0
+        return [leg for leg in legs if strange or leg.name != "reader"]
 
     def _lacks_phrase(self, among: Candidates | None) -> bool:
         """Whether the query has a phrase in quotes that no item has which may be found."""

@@ -1,7 +1,8 @@
 """The texts of a collection's items as the store has them, and the text indexes that follow its change log.
 
 The indexes are derived, and saved in a folder of their own beside the engines. Where nothing that fits is
-saved, those of a large collection are built in the background, and say nothing meanwhile.
+saved, those of a large collection are built in the background, and say nothing meanwhile. Words come first: a
+reader takes longest.
 """
 
 import json
@@ -9,7 +10,7 @@ import logging
 import re
 import shutil
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -39,7 +40,7 @@ log = logging.getLogger(__name__)
 NEVER = -1
 RULES = 4  # how texts are cut; another number builds every collection's indexes again
 PAGES = 16  # of items that are added together
-BACKGROUND = 20_000  # items that are worth not to be waited for
+BACKGROUND = 2_000  # items that are worth not to be waited for
 SAVE_AFTER, SAVE_SHARE = 8_192, 8  # changes that are derived again after a crash, or a part of the items
 WORTH_SAVING = 64  # items; fewer are derived faster than they are written
 CURRENT = "current.json"
@@ -113,9 +114,10 @@ class TextIndexes:
         return self.current.reader
 
     def catch_up(self) -> None:
-        """Apply what the store has that the indexes have not, unless they are being built."""
+        """Apply what the store has that the indexes have not, unless all of them are being built."""
         with self._lock:
-            if self._builder is None and self.version != self._store.version():
+            there = self._builder is None or self.version != NEVER
+            if there and self.version != self._store.version():
                 self._catch_up()
 
     def settle(self) -> None:
@@ -133,6 +135,8 @@ class TextIndexes:
         """Save the indexes as they are, if that is worth it. A full disk costs no more than building them."""
         with self._lock:
             if self._home is None or not self._writes or self.version in (NEVER, self._saved):
+                return
+            if self._builder is not None:  # one of them is not there yet
                 return
             if self.words.count() >= WORTH_SAVING:
                 try:
@@ -153,77 +157,81 @@ class TextIndexes:
         self._stopped.set()
         self.settle()
 
-    def _empty(self, languages: tuple[str, ...] | None = None) -> TextIndexSet:
-        if self._reader is None:
-            return TextIndexSet(WordIndex(languages))
-        return TextIndexSet(WordIndex(languages), ReaderIndex(self._reader))
+    def _empty(self) -> TextIndexSet:
+        reader = None if self._reader is None else ReaderIndex(self._reader)
+        return TextIndexSet(WordIndex(), reader)
 
     def _catch_up(self) -> None:
         with self._store.moment() as now:
             if self.version == NEVER or not self._store.reaches(self.version):  # the log was cut short
-                self.current, self.version = self._build(now, self._empty())
+                words, version = self._build_words(now)
+                self.current = TextIndexSet(words, self._read_all(version))
+                self.version = version
                 return
-            changes = ChangesSince(now, self.version, 1)
-            ended = [edition for edition, _ in changes.ended()]
-            try:
-                for index in self.current.each().values():
-                    index.remove(ended)
-                self._add(now, self.current, self.version)
-                self.version = changes.version
-            except BaseException:
-                self.version = NEVER  # half a change is no version: build again
-                raise
+            since = self.version
+            self.version = NEVER  # half a change is no version: after a failure all is built again
+            version = _bring(now, self.current.each().values(), since)
             self._check_languages(now)
+            self.version = version
 
     def _check_languages(self, now: Connection) -> None:
-        """Build again if the texts have turned out to be of another language."""
+        """Build the index of words again if the texts have turned out to be of another language."""
         if self.words.count() < 2 * self._checked or not self.words.count():
             return
         self._checked = self.words.count()
-        spoken = self.words.spoken()
-        if spoken != self.words.languages:
-            self.current, self.version = self._build(now, self._empty(spoken), chosen=True)
+        if (spoken := self.words.spoken()) != self.words.languages:
+            words, _ = self._build_words(now, spoken)
+            self.current = TextIndexSet(words, self.current.reader)
 
-    def _build(
-        self,
-        now: Connection,
-        empty: TextIndexSet,
-        on_progress: Callable[[int], object] = lambda _: None,
-        *,
-        chosen: bool = False,
-    ) -> tuple[TextIndexSet, int]:
-        """Fill indexes with all that the store has, as soon as the language is known; their version.
+    def _build_words(
+        self, now: Connection, languages: tuple[str, ...] | None = None
+    ) -> tuple[WordIndex, int]:
+        """All words that the store has, and their version; in these languages, or as soon as theirs is known.
 
         A language is chosen once: stems of another one can make the texts look like those of the first.
         """
-        version = ChangesSince(now, NEVER, 1).version
+        words = WordIndex(languages)
         for some in _many(texts_since(now, NEVER)):
-            for index in empty.each().values():
-                index.add(some)
-            spoken = empty.words.languages if chosen else empty.words.spoken()
-            if empty.words.count() == len(some) and spoken != empty.words.languages:
-                return self._build(now, self._empty(spoken), on_progress, chosen=True)
-            on_progress(empty.words.count())
+            words.add(some)
+            spoken = words.languages if languages else words.spoken()
+            if words.count() == len(some) and spoken != words.languages:
+                return self._build_words(now, spoken)
             if self._stopped.is_set():
                 break
-        self._checked = empty.words.count()
-        return empty, version
+        self._checked = words.count()
+        return words, ChangesSince(now, NEVER, 1).version
 
-    def _add(self, now: Connection, indexes: TextIndexSet, since: int) -> None:
-        for some in _many(texts_since(now, since)):
-            for index in indexes.each().values():
-                index.add(some)
+    def _read_all(
+        self, version: int, on_progress: Callable[[int], object] = lambda _: None
+    ) -> ReaderIndex | None:
+        """What the reader reads in the texts that a version has and the store still has.
+
+        No moment of the store is held for long.
+        """
+        if self._reader is None:
+            return None
+        read, last = ReaderIndex(self._reader), NEVER
+        while not self._stopped.is_set():
+            with self._store.moment() as now:
+                some = _texts(now, _ITEMS.where(items.c.edition.between(last + 1, version)).limit(PAGE_ITEMS))
+            if not some:
+                break
+            read.add(some)
+            last = some[-1].edition
+            on_progress(read.count())
+        return read
 
     def _build_aside(self, items: int) -> None:
         def build() -> None:
             try:
                 with self._store.moment() as now:
-                    built = self._build(now, self._empty(), note)
-                with self._lock:
-                    if not self._stopped.is_set():
-                        self.current, self.version = built
-                        self._catch_up()
+                    words, version = self._build_words(now)
+                self._show(words, version)
+                reader = self._read_all(version, note)
+                if reader is not None:
+                    self._add_reader(reader, version)
             except Exception:
+                self.version = NEVER
                 log.exception("the text indexes could not be built; the next change tries again")
             self.progress = self._builder = None
 
@@ -233,6 +241,24 @@ class TextIndexes:
         self.progress = 0.0
         self._builder = threading.Thread(target=build, name="text-indexes", daemon=True)
         self._builder.start()
+
+    def _show(self, words: WordIndex, version: int) -> None:
+        """Let questions see words of a version, and bring them up to the store's."""
+        with self._lock:
+            if not self._stopped.is_set():
+                self.current, self.version = TextIndexSet(words), version
+                self._catch_up()
+
+    def _add_reader(self, reader: ReaderIndex, version: int) -> None:
+        """Let questions see the index of a reader too, once it has the version of the words."""
+        with self._lock, self._store.moment() as now:
+            if self._stopped.is_set():
+                return
+            if not self._store.reaches(version):
+                raise TextIndexError("the log of changes was cut short while texts were read")
+            _bring(now, [reader], version)
+            self.version = _bring(now, [self.words], self.version)
+            self.current = TextIndexSet(self.words, reader)
 
     def _restore(self) -> bool:
         if self._home is None or not (self._home / CURRENT).exists():
@@ -275,6 +301,18 @@ class TextIndexes:
         """The file that names the save that counts, and what is in it."""
         save = {"folder": folder, "contents": contents, **self._stamp}
         write_file(home / CURRENT, json.dumps(save).encode())
+
+
+def _bring(now: Connection, indexes: Collection[TextIndex], since: int) -> int:
+    """Apply to indexes of a version what the store has since then; the version that they have now."""
+    changes = ChangesSince(now, since, 1)
+    ended = [edition for edition, _ in changes.ended()]
+    for index in indexes:
+        index.remove(ended)
+    for some in _many(texts_since(now, since)):
+        for index in indexes:
+            index.add(some)
+    return changes.version
 
 
 def texts_since(connection: Connection, version: int) -> Iterator[list[ItemTexts]]:

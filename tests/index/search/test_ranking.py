@@ -15,7 +15,9 @@ from index.search.model import LEGS, NAMES, PLACES, EvidenceModel, SideModel, pr
 from index.search.query import TARGET_LEGS
 from index.search.ranking import Scores
 from index.store.filters import parse_filter
-from multifold.types import SIDES, Distance, Item, Target
+from multifold.bundle.text_reader import TextReader, open_text_reader
+from multifold.types import SIDES, Distance, Item, Target, Vectors
+from tests import reading
 from tests.index.coloured import coloured, direction, find, ids, without
 from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import caption
@@ -97,6 +99,28 @@ def test_queries_whose_words_nothing_has_have_weights_of_their_own(heard: float,
     scores = scored({"shape": np.linspace(0, 5, 100, dtype=np.float32)}, everything, everything, heard)
     evidence = scores.ratios(SideModel(np.where(np.array(NAMES) == "words", 0.5, 0.0))).sum(axis=1)
     assert (evidence.argmax() == 99 and np.ptp(evidence) > 0.05) == ranked
+
+
+def test_a_reader_is_asked_only_where_words_are_unheard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = list[str]()
+    encode = TextReader.encode
+
+    def noted(reader: TextReader, texts: list[str]) -> Vectors:
+        read.extend(texts)
+        return encode(reader, texts)
+
+    monkeypatch.setattr(TextReader, "encode", noted)
+    reader = open_text_reader(reading.write_table_reader(tmp_path / "reader"))
+    items = coloured()
+    with Collection.open(tmp_path / "things", SPACE, reader=reader) as collection:
+        collection.upsert(items)
+        for text, asked in (("the red chair", False), ("the crimson chair", True)):
+            hits = find(collection, direction(items[55]), text)
+            said = {share.leg for hit in hits for share in hit.evidence}
+            assert (text in read, "reader" in said) == (asked, asked)
+        assert "n000" in ids(hits)  # the red chair
 
 
 @pytest.mark.parametrize("words", ["auto", "off", "only"])

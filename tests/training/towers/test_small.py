@@ -76,7 +76,7 @@ def test_words_may_come_with_a_package(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
     sofa, couch, wrench = (vector / np.linalg.norm(vector) for vector in vectors)
     assert sofa @ couch > sofa @ wrench + 0.2
-    monkeypatch.setattr(small_towers, "packaged_reader", lambda: None)
+    monkeypatch.setattr(small_towers, "packaged_reader", lambda _: None)
     with pytest.raises(TowerError, match="multifold\\[words\\]"):
         fetch_weights(wanted)
     assert tokenizer_for(recipe("").text, ["a red square"]).cleaning == "clip"

@@ -44,7 +44,8 @@ BACKGROUND = 2_000  # items that are worth not to be waited for
 SAVE_AFTER, SAVE_SHARE = 8_192, 8  # changes that are derived again after a crash, or a part of the items
 WORTH_SAVING = 64  # items; fewer are derived faster than they are written
 CURRENT = "current.json"
-PAGE_ITEMS = 1_000  # items that are read together
+PAGE_ITEMS = 1_000  # items that are taken from the store together,
+READ_TOGETHER = 100  # and by a reader: about a second of one that takes milliseconds a text
 _MADE = re.compile(r"(?:[0-9a-f]-?){31,}[0-9a-f]", re.IGNORECASE)  # hashes and UUIDs
 _ITEMS = select(items).order_by(items.c.edition)
 _CAPTIONS = (
@@ -92,10 +93,7 @@ class TextIndexes:
 
     def open(self) -> None:
         """Begin with what was saved, if it fits; else build, in the background where that takes long."""
-        with self._store.moment() as now:
-            items = count(now)
-        if not self._restore() and items > BACKGROUND:
-            self._build_aside(items)
+        self._restore()
         self.catch_up()
 
     @property
@@ -114,11 +112,14 @@ class TextIndexes:
         return self.current.reader
 
     def catch_up(self) -> None:
-        """Apply what the store has that the indexes have not, unless all of them are being built."""
+        """Apply what the store has that the indexes have not; build them if that cannot be told."""
         with self._lock:
-            there = self._builder is None or self.version != NEVER
-            if there and self.version != self._store.version():
-                self._catch_up()
+            if self.version == self._store.version():
+                return
+            if self.version != NEVER and self._store.reaches(self.version):
+                self._follow()
+            elif self._builder is None:
+                self._build()
 
     def settle(self) -> None:
         """Wait until nothing is being built."""
@@ -161,18 +162,24 @@ class TextIndexes:
         reader = None if self._reader is None else ReaderIndex(self._reader)
         return TextIndexSet(WordIndex(), reader)
 
-    def _catch_up(self) -> None:
+    def _follow(self) -> None:
+        """Bring the indexes to the store's version by its log of changes."""
+        since = self.version
+        self.version = NEVER  # half a change is no version: after a failure all is built again
         with self._store.moment() as now:
-            if self.version == NEVER or not self._store.reaches(self.version):  # the log was cut short
-                words, version = self._build_words(now)
-                self.current = TextIndexSet(words, self._read_all(version))
-                self.version = version
-                return
-            since = self.version
-            self.version = NEVER  # half a change is no version: after a failure all is built again
             version = _bring(now, self.current.each().values(), since)
             self._check_languages(now)
-            self.version = version
+        self.version = version
+
+    def _build(self) -> None:
+        """Build the indexes of all that the store has."""
+        with self._store.moment() as now:
+            if (items := count(now)) > BACKGROUND:
+                self._build_aside(items)
+                return
+            words, version = self._build_words(now)
+        self.current = TextIndexSet(words, self._read_all(version))
+        self.version = version
 
     def _check_languages(self, now: Connection) -> None:
         """Build the index of words again if the texts have turned out to be of another language."""
@@ -212,8 +219,9 @@ class TextIndexes:
             return None
         read, last = ReaderIndex(self._reader), NEVER
         while not self._stopped.is_set():
+            which = _ITEMS.where(items.c.edition.between(last + 1, version)).limit(READ_TOGETHER)
             with self._store.moment() as now:
-                some = _texts(now, _ITEMS.where(items.c.edition.between(last + 1, version)).limit(PAGE_ITEMS))
+                some = _texts(now, which)
             if not some:
                 break
             read.add(some)
@@ -246,8 +254,9 @@ class TextIndexes:
         """Let questions see words of a version, and bring them up to the store's."""
         with self._lock:
             if not self._stopped.is_set():
-                self.current, self.version = TextIndexSet(words), version
-                self._catch_up()
+                self.current = TextIndexSet(words)
+                self.version = version
+                self._follow()
 
     def _add_reader(self, reader: ReaderIndex, version: int) -> None:
         """Let questions see the index of a reader too, once it has the version of the words."""
@@ -260,9 +269,10 @@ class TextIndexes:
             self.version = _bring(now, [self.words], self.version)
             self.current = TextIndexSet(self.words, reader)
 
-    def _restore(self) -> bool:
+    def _restore(self) -> None:
+        """Begin with what was saved, if it fits."""
         if self._home is None or not (self._home / CURRENT).exists():
-            return False
+            return
         try:
             saved = json.loads((self._home / CURRENT).read_bytes())
             if other := [key for key in self._fits if saved[key] != self._fits[key]]:
@@ -279,10 +289,9 @@ class TextIndexes:
                 self._write_current(self._home, saved["folder"], saved["contents"])
         except (TextIndexError, OSError, ValueError, KeyError, TypeError) as error:
             log.warning("the saved text indexes in %s are built again from the store: %s", self._home, error)
-            return False
+            return
         self.current, self.version, self._saved = loaded, version, version
         self._checked = self.words.count()
-        return True
 
     def _save(self, home: Path) -> None:
         folder = f"{self.version}-{uuid4().hex[:8]}"

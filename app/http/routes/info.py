@@ -66,6 +66,7 @@ def _collection(service: CollectionService) -> CollectionSummary:
         version=one.version,
         rows=rows,
         sealed_rows=sealed,
+        reading=one.texts.progress,
         memory=_memory(service),
         evidence={side: _evidence(evidence.of(side)) for side in SIDES},
     )

@@ -245,10 +245,10 @@ def test_words_are_found_while_a_reader_still_reads(
         collection.upsert([thing("t3", "a toy"), thing("new", "a guitar")])
         collection.delete(["t4"])
         assert (found(collection, "guitar"), len(found(collection, "car"))) == (["new"], 28)
-        assert [*collection.texts.current.each()] == ["words"]
+        assert ([*collection.texts.current.each()], collection.texts.progress) == (["words"], 0)
         may_read.set()
         collection.texts.settle()
-        assert [*collection.texts.current.each()] == ["words", "reader"]
+        assert ([*collection.texts.current.each()], collection.texts.progress) == (["words", "reader"], None)
         assert collection.disagreements() == []
         assert found(collection, "guitar") == ["new"]
 

@@ -14,5 +14,6 @@ def test_info_says_what_runs_here(shop: House) -> None:
     assert info["limits"]["body_bytes"] == 16 * 1024 * 1024
     assert info["limits"]["text_tokens"] == 12
     assert 0 <= info["collection"]["sealed_rows"] <= info["collection"]["rows"] > 4
+    assert info["collection"]["reading"] is None
     assert info["folder"] is None
     assert shop.client.get("/v1/folder").json() == {"folder": None, "refused": [], "notes": []}

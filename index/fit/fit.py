@@ -172,6 +172,7 @@ def _fit_side(side: Side, asked: Sequence[Trial]) -> SideModel:
             recall_without=_recall(held_out([one for one in heard if one != leg]), 1),
         )
         for leg in heard
+        if leg != "reader"  # of which usual questions tell nothing: an item has their words
     }
     recall = {"1": _recall(whole, 1), "10": _recall(whole, 10)}
     judged = _held_out(every, asked, partial(_fit_both, prior))

@@ -166,7 +166,7 @@ def _fit_side(side: Side, asked: Sequence[Trial]) -> SideModel:
         )
 
     whole = held_out(heard)
-    quality = {
+    quality: dict[Leg, LegQuality] = {
         leg: LegQuality(
             recall_alone=_recall(held_out([leg]), 1),
             recall_without=_recall(held_out([one for one in heard if one != leg]), 1),

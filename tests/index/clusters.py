@@ -29,7 +29,8 @@ ROLES = (
 )
 SETTINGS = {
     "queryNode.segcore.interimIndex.enableIndex": "false",  # it hides rows that a filter lets through
-    "common.session.ttl": "5",  # seconds until a killed server is believed dead
+    # Seconds until a killed server is believed dead: with 5, a starved one believes it of itself.
+    "common.session.ttl": "10",
     "proxy.timeTickInterval": "50",
 }
 PREPARE = """

@@ -372,13 +372,14 @@ class AskedLegs:
 
     def _needed(self, legs: list[SearchLeg], among: Candidates | None) -> list[SearchLeg]:
         """These legs; without a reader, which takes longest, where an item has the words of the query."""
-        words = next((leg for leg in legs if leg.name == "words"), None)
-        if words is None:
+        named = {leg.name: leg for leg in legs}
+        if not {"words", "reader"} <= named.keys():
             return legs
-        best = words.candidates(FEW, among)
+        best = named["words"].candidates(FEW, among)
         heard = self.asked.words.weigh(self.asked.text or "", best).shares.max(initial=0)
-        strange = strangeness(float(heard), len(self.background)) > 0
-        return [leg for leg in legs if strange or leg.name != "reader"]
+        if strangeness(float(heard), len(self.background)) > 0:
+            return legs
+        return [leg for leg in legs if leg.name != "reader"]
 
     def _lacks_phrase(self, among: Candidates | None) -> bool:
         """Whether the query has a phrase in quotes that no item has which may be found."""

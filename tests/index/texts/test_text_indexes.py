@@ -200,19 +200,25 @@ def test_a_save_of_other_rules_or_a_log_cut_short_is_built_again(
     assert built == [11, 11]
 
 
+def held_additions(monkeypatch: pytest.MonkeyPatch, kind: type[WordIndex | ReaderIndex]) -> threading.Event:
+    """Indexes of a kind take no items until this is set."""
+    may_add, add = threading.Event(), kind.add
+
+    def held(index: WordIndex | ReaderIndex, items: Sequence[ItemTexts]) -> None:
+        wait_for(may_add, "the test to let it go on")
+        add(index, items)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(kind, "add", held)
+    return may_add
+
+
 def test_a_large_collection_is_built_beside_its_searches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str | None
 ) -> None:
     with Collection.open(tmp_path, SPACE, database=database) as collection:
         collection.upsert([thing(f"t{n}") for n in range(30)])
     monkeypatch.setattr(text_indexes, "BACKGROUND", 10)
-    may_build, add = threading.Event(), WordIndex.add
-
-    def slow(index: WordIndex, items: Sequence[ItemTexts]) -> None:
-        wait_for(may_build, "the test to let it go on")
-        add(index, items)
-
-    monkeypatch.setattr(WordIndex, "add", slow)
+    may_build = held_additions(monkeypatch, WordIndex)
     with Collection.open(tmp_path, SPACE, database=database) as collection:
         assert collection.texts.progress is not None
         assert found(collection, "lamp") == []
@@ -233,13 +239,7 @@ def test_words_are_found_while_a_reader_still_reads(
     with Collection.open(home, SPACE, database=database) as collection:
         collection.upsert([thing(f"t{n}", "a red car") for n in range(30)])
     monkeypatch.setattr(text_indexes, "BACKGROUND", 10)
-    may_read, add = threading.Event(), ReaderIndex.add
-
-    def slow(index: ReaderIndex, items: Sequence[ItemTexts]) -> None:
-        wait_for(may_read, "the test to let it go on")
-        add(index, items)
-
-    monkeypatch.setattr(ReaderIndex, "add", slow)
+    may_read = held_additions(monkeypatch, ReaderIndex)
     with Collection.open(home, SPACE, database=database, reader=reader) as collection:
         until(lambda: len(found(collection, "car")) == 30)
         collection.upsert([thing("t3", "a toy"), thing("new", "a guitar")])

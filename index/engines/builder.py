@@ -27,7 +27,14 @@ from index.engines.faiss_index import (
 )
 from index.engines.faiss_library import faiss, reduction_for
 from index.engines.segments import FIRST_CELLS, UNBUILT, RejectedType, Segment, SegmentReport, StepTimes
-from index.engines.tuning import ProbeTruth, probe_truths, secure_setting, tune_setting, unlike_queries
+from index.engines.tuning import (
+    ProbeTruth,
+    probe_truths,
+    secure_setting,
+    settings_do,
+    tune_setting,
+    unlike_queries,
+)
 from multifold.scores import apply_signs
 from multifold.types import SIDES, Aspect, Features, Metric, Side, Vector, Vectors
 
@@ -35,6 +42,7 @@ log = logging.getLogger(__name__)
 
 LIMITS = (10, 100)  # answers of these sizes are measured; in between and beyond the effort is scaled
 MOST_PROBES = 256
+FEW_PROBES = 96  # that check settings which were chosen for most of the rows
 SUM_BYTES = 5  # of a row in a file, and whether it was compared
 FEWEST = 10  # rows for each row of a measured answer
 FIRST_INDEX_TYPES = ("RaBitQfs", "SQ8")  # nothing to learn but a mean: thousands of rows in a moment
@@ -74,12 +82,14 @@ class SegmentBuilder:
         on_gpu = faiss_library.uses_gpu(self.plan.device)
         codes = rows.file is not None
         types = self.plan.ladder(len(rows), gpu=on_gpu, codes=codes)
-        with steps.of("probing"):
-            truths = self._truths(rows) if start or types[0] != FLAT else []
+        known = start and self._filled(start, rows, steps)
+        truths = self._probed(rows, FEW_PROBES, steps) if start and start.gives_most_of(rows) else []
+        ann = known and truths and self._checked(known, truths, steps)
+        if not ann:
+            truths = self._probed(rows, MOST_PROBES, steps) if start or types[0] != FLAT else []
+            ann = known and self._tuned_enough(known, truths, steps)
         probes = truths[0][0] if truths else None
-        built, missed = list[FaissIndex](), list[RejectedType]()
-        if start and (ann := self._extended(start, truths, steps)):
-            built.append(ann)
+        built, missed = [ann] if ann else [], list[RejectedType]()
         for name in types[:-1]:
             if built and (codes or start or not built[-1].strained):
                 break
@@ -115,8 +125,9 @@ class SegmentBuilder:
 
     def hasten(self, rows: RowView, start: IndexStart | None, steps: StepTimes) -> Segment:
         """Rows that wait to be sealed, with an index that is made quickly, measured by fewer probes."""
-        truths = self._truths(rows, FIRST_INDEX_PROBES)
-        if start and (ann := self._extended(start, truths, steps)):
+        truths = self._probed(rows, FIRST_INDEX_PROBES, steps)
+        known = start and self._filled(start, rows, steps)
+        if known and (ann := self._tuned_enough(known, truths, steps)):
             return Segment(rows, ann)
         many = len(rows) >= MANY_WAITING
         tried = (self._tried(name, truths, steps) for name in ((FIRST_CELLS,) if many else FIRST_INDEX_TYPES))
@@ -129,9 +140,11 @@ class SegmentBuilder:
         ann = self._tuned(part.ann, self._truths(part.rows, MOST_PROBES, came), StepTimes())
         return replace(part, ann=ann, report=replace(part.seal, settings=ann.settings))
 
-    def _truths(
-        self, rows: RowView, count: int = MOST_PROBES, more: Mapping[str, Vectors] = NOTHING
-    ) -> Truths:
+    def _probed(self, rows: RowView, count: int, steps: StepTimes) -> Truths:
+        with steps.of("probing"):
+            return self._truths(rows, count)
+
+    def _truths(self, rows: RowView, count: int, more: Mapping[str, Vectors] = NOTHING) -> Truths:
         """For each size of an answer probes of each kind, the usual ones first: real queries or rows."""
         limits = [limit for limit in LIMITS if limit * FEWEST <= len(rows)] or LIMITS[:1]
         queries, few = self.ask(count), count // UNLIKE_SHARE
@@ -141,12 +154,23 @@ class SegmentBuilder:
         kinds |= {kind: apply_signs(one, self.signs) for kind, one in unlike_queries(rows, few).items()}
         return probe_truths(self.metric, rows, kinds | dict(more), limits, {"rows": rows.ids[some]})
 
-    def _extended(self, start: IndexStart, truths: Truths, steps: StepTimes) -> FaissIndex | None:
-        """An index in known cells, with settings for every limit; None where the target is not reached."""
+    def _filled(self, start: IndexStart, rows: RowView, steps: StepTimes) -> FaissIndex | None:
+        """An index in known cells, with the settings that are known; None where the rows do not fit."""
         with steps.of("filling"):
-            known = index_build.extend_index(start, truths[0][0].rows, self.stopped)
-        ann = known and self._tuned(known, truths, steps)
-        return ann if ann and ann.recall >= self.plan.recall else None
+            return index_build.extend_index(start, rows, self.stopped)
+
+    def _checked(self, ann: FaissIndex, truths: Truths, steps: StepTimes) -> FaissIndex | None:
+        """The index as it is, if probes of each kind find enough with its settings."""
+        faiss.omp_set_num_threads(1)
+        with steps.of("checking"):
+            good = all(settings_do(ann, kinds, self.plan.recall) for kinds in truths)
+        faiss.omp_set_num_threads(self.threads)
+        return ann if good else None
+
+    def _tuned_enough(self, known: FaissIndex, truths: Truths, steps: StepTimes) -> FaissIndex | None:
+        """The index with settings for every limit; None where the target is not reached."""
+        ann = self._tuned(known, truths, steps)
+        return ann if ann.recall >= self.plan.recall else None
 
     def _tried(
         self,

@@ -426,6 +426,11 @@ class IndexStart:
     known: FaissIndex
     places: Int64[np.ndarray, " g"] | None = None  # NO_ROW: it is left out; None: all are
 
+    def gives_most_of(self, rows: RowView) -> bool:
+        """Whether its settings were chosen for three in four of these rows or more."""
+        given = 0 if self.places is None else int(np.count_nonzero(self.places >= 0))
+        return 4 * given >= 3 * len(rows) and bool(self.known.settings)
+
 
 def check_types(plan: IndexPlan, dim: int, *, on_gpu: bool) -> None:
     """Refuse a type by name that cannot be built, before there are rows."""

@@ -7,7 +7,7 @@ that much more, if there is one.
 
 import time
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -26,6 +26,7 @@ CODE_WIDTHS = (1.5, 4.0, 6.0, 10.0, 16.0)  # where each candidate is read from a
 WIDEST = 64.0  # for types that know no effort but this
 STEP = 1.5  # between two efforts
 ERRORS = 2  # standard errors by which queries that are unlike the rows exceed the target: they differ more
+LIKE = 16  # of so many probes one may be unlike all that was measured before
 Shares: TypeAlias = Float64[np.ndarray, " _"]
 
 
@@ -59,10 +60,12 @@ class ProbeTruth:
         shares = self.shares(answer)
         return float(shares.mean()), standard_error(shares)
 
-    def search(self, ann: FaissIndex, setting: SearchSetting) -> RowRankings:
+    def search(
+        self, ann: FaissIndex, setting: SearchSetting, count_unlike: Callable[[int], object] = int
+    ) -> RowRankings:
         """The answers of a segment that searches as the setting says."""
-        limit = setting.limit + (self.own is not None)
-        return Segment(self.rows, ann).search(self.metric, self.queries[:], limit, None, setting)
+        limit, part = setting.limit + (self.own is not None), Segment(self.rows, ann)
+        return part.search(self.metric, self.queries[:], limit, None, setting, count_unlike)
 
     def others(self, answer: RowRankings) -> Float32[np.ndarray, "q k"]:
         """What the rows of answers score but those that the queries are, best first."""
@@ -89,6 +92,20 @@ class ProbeTruth:
         spent = time.thread_time() - start
         recall, error = self.recall(answer)
         return replace(setting, recall=recall, seconds=spent / len(self.queries)), recall - error
+
+
+def settings_do(ann: FaissIndex, truths: Sequence[ProbeTruth], target: float) -> bool:
+    """Whether probes of all kinds find enough with the settings of an index, to within a standard error.
+
+    Those that are unlike all that was measured find every row, but take long. Usual ones and rows are not.
+    """
+    for truth in truths:
+        unlike: list[int] = []
+        recall, error = truth.recall(truth.search(ann, ann.setting(truth.limit), unlike.append))
+        ordinary = truth is truths[0] or truth.own is not None
+        if recall + error < target or (ordinary and sum(unlike) * LIKE > len(truth.queries)):
+            return False
+    return True
 
 
 def standard_error(shares: Shares) -> float:

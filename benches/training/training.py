@@ -7,10 +7,9 @@ from benches.reporting import print_parts
 from multifold.errors import needs_extra
 
 with needs_extra("train"):
-    from benches.training import captions, loss_times, step_times
+    from benches.training import loss_times, step_times
 
 PARTS: dict[str, Callable[[argparse.Namespace], Iterator[str]]] = {
-    "captions": captions.compare_captions,
     "loop": step_times.compare_loops,
     "losses": loss_times.measure_losses,
     "steps": step_times.measure_devices,

@@ -1,7 +1,5 @@
 """What a step minimises: a recipe's loss over the four ways to compare views and captions."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -17,13 +15,13 @@ from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.geometries.base import EntailmentGeometry, Geometry
 from training.losses import Loss
 from training.recipes.schema import EntailmentSection, Recipe, TeacherSection
-from training.sides import BatchFeatures, FeatureMemory, encode_batch, pool_items
+from training.sides import BatchFeatures, encode_batch, pool_items
 from training.tiled_loss import FeaturePair, Logits, direction_loss
 from training.towers import TwoTowerModel
 
 
 class Teacher:
-    """t = m·t + (1 − m)·s after every step, s the student; BatchNorm's buffers are copied or averaged."""
+    """t = m·t + (1 − m)·s after every step, s the student; BatchNorm's buffers are copied."""
 
     def __init__(self, model: TwoTowerModel, options: TeacherSection) -> None:
         self.model = deepcopy(model).eval().requires_grad_(False)
@@ -35,26 +33,16 @@ class Teacher:
         for weight, new in zip(self.model.parameters(), model.parameters(), strict=True):
             weight.lerp_(new, 1 - self.options.momentum)
         for buffer, seen in zip(self.model.buffers(), model.buffers(), strict=True):
-            if self.options.buffers == "average" and buffer.is_floating_point():
-                buffer.lerp_(seen, 1 - self.options.momentum)
-            else:
-                buffer.copy_(seen)
-
-    @contextmanager
-    def teaching(self) -> Iterator[TwoTowerModel]:
-        with torch.no_grad():
-            self.model.train(self.options.mode == "train")
-            yield self.model
+            buffer.copy_(seen)
 
 
 class Objective:
-    """The loss of a step, or this rank's part of it; holds the teacher and the memory."""
+    """The loss of a step, or this rank's part of it; holds the teacher."""
 
     def __init__(self, recipe: Recipe, model: TwoTowerModel, ranks: ProcessRank = SINGLE_PROCESS) -> None:
         self.recipe, self.ranks = recipe, ranks
         self.loss = losses.build(recipe.loss.name, **recipe.loss.params)
         self.teacher = Teacher(model, recipe.teacher) if self.loss.target == "teacher" else None
-        self.memory = FeatureMemory(recipe.loss.memory) if recipe.loss.memory else None
 
     def __call__(self, model: TwoTowerModel, batch: TrainingBatch, progress: float) -> Float[Tensor, ""]:
         """The weighted sum of all terms of the recipe; `progress` is the share of the training done."""
@@ -70,18 +58,12 @@ class Objective:
         student = encode(model)
         taught = None
         if self.teacher is not None:
-            with self.teacher.teaching() as teacher:
-                taught = encode(teacher)
+            with torch.no_grad():
+                taught = encode(self.teacher.model)
         compare = BatchComparison(self.loss, model.geometry, self.recipe, progress, self.ranks)
-        past = None if self.memory is None else self.memory.past
-        if past is None:
-            total = compare.sum_all(student, taught)
-        else:
-            total = options.text_image * compare(student, taught, past)
+        total = compare.sum_all(student, taught)
         if options.nested and model.geometry.turn is not None:
             model.geometry.turn.observe(student.images.features, student.texts.features)
-        if self.memory is not None:
-            self.memory.keep(student if taught is None else taught)
         if options.entailment.weight:
             total = total + entailment(model.geometry, student, options.entailment, progress, self.ranks)
         return total
@@ -125,23 +107,18 @@ class BatchComparison:
                 total = total + weight * self(_with_points(self._pooled(seen, pooled, False), texts), theirs)
         return total
 
-    def __call__(
-        self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures | None = None
-    ) -> Float[Tensor, ""]:
-        """All images with all texts; past features are more columns in both directions."""
-        if past is None and not self.recipe.loss.block and self.ranks.count == 1:
+    def __call__(self, seen: BatchFeatures, taught: BatchFeatures | None) -> Float[Tensor, ""]:
+        """All images with all texts."""
+        if not self.recipe.loss.block and self.ranks.count == 1:
             teacher = None if taught is None else _pair(taught, self._taught_logits).matrix()
             logits = _pair(seen, self.geometry.logits).matrix()
             return self.loss(logits, seen.images.items, seen.texts.items, teacher, self.progress)
-        there = self._direction(seen, taught, past)
-        back = self._direction(seen.swapped, taught and taught.swapped, past and past.swapped)
+        there = self._direction(seen, taught)
+        back = self._direction(seen.swapped, taught and taught.swapped)
         return self.loss.forward * there + (1 - self.loss.forward) * back
 
-    def _direction(
-        self, seen: BatchFeatures, taught: BatchFeatures | None, past: BatchFeatures | None
-    ) -> Float[Tensor, ""]:
-        teacher = None if taught is None else _pair(taught.with_columns(past), self._taught_logits)
-        seen = seen.with_columns(past)
+    def _direction(self, seen: BatchFeatures, taught: BatchFeatures | None) -> Float[Tensor, ""]:
+        teacher = None if taught is None else _pair(taught, self._taught_logits)
         pair = _pair(seen, self.geometry.logits)
         block = self.recipe.loss.block
         rows = seen.images.items
@@ -158,8 +135,8 @@ class BatchComparison:
     def _pooled(self, sides: BatchFeatures, images: bool, texts: bool) -> BatchFeatures:
         options = self.recipe.loss
         return BatchFeatures(
-            pool_items(sides.images, options.pool, options.normalised) if images else sides.images,
-            pool_items(sides.texts, "mean", options.normalised) if texts else sides.texts,
+            pool_items(sides.images, options.pool) if images else sides.images,
+            pool_items(sides.texts, "mean") if texts else sides.texts,
             sides.points,
         )
 

@@ -125,11 +125,11 @@ def manifest_path(recipe: Recipe, cache: Path) -> Path:
     if data.manifest is not None:
         shards = is_shard_pattern(data.manifest)
         return shard_manifest(data.manifest, cache) if shards else Path(data.manifest)
-    name = ["furniture", data.furniture_items, data.furniture_seed, *sorted(data.furniture_unsaid)]
+    name = ["furniture", data.furniture_items, data.furniture_seed]
     folder = cache / "-".join(map(str, name))
     path = folder / "manifest.jsonl"
     if not path.exists():
         print(f"making {data.furniture_items:,} pieces of furniture, once: kept in {folder}")
-        order = FurnitureOrder(folder, data.furniture_seed, unsaid=data.furniture_unsaid)
+        order = FurnitureOrder(folder, data.furniture_seed)
         write_furniture(order, data.furniture_items, workers=cores())
     return path

@@ -14,7 +14,6 @@ def check_recipe(recipe: Recipe, processes: int = 1) -> None:
     loss, train, points = recipe.loss, recipe.train, recipe.points
     whole = losses.build(loss.name, **loss.params).target == "swapped"
     cones = issubclass(GEOMETRIES.get(recipe.geometry.name, object), EntailmentGeometry)
-    other_ways = loss.agg_image or loss.agg_text or loss.agg_both or loss.text_points or loss.views_points
     frozen = [one.trainable == "none" for one in (recipe.image, recipe.text, points) if one is not None]
     moved = train.shift or train.augment != AugmentSection(spin=train.augment.spin)
     refused = {
@@ -23,8 +22,6 @@ def check_recipe(recipe: Recipe, processes: int = 1) -> None:
         ),
         "[points] and the weights text_points, image_points of [loss] need each other": (points is None)
         == bool(loss.text_points or loss.views_points),
-        "a memory goes with text_image alone, undivided: set agg_image = 0, block = 0": loss.memory
-        and (other_ways or loss.block),
         "entailment is between captions and views, and [loss] compares no views": loss.entailment.weight
         and not loss.sees,
         f"entailment needs a geometry with cones, and {recipe.geometry.name} has none": loss.entailment.weight

@@ -14,13 +14,12 @@ from training.checkpoint import Checkpoint
 from training.distributed import SINGLE_PROCESS, ProcessRank
 from training.objective import Objective
 from training.recipes.schema import Recipe, TrainSection
-from training.sides import BatchFeatures
 from training.towers import build_model
 from training.towers.tokenizers import TrainedTokenizer
 
 
 class TrainingRun:
-    """Model, optimizer, teacher, memory, random numbers and the place in the data, after `step` steps.
+    """Model, optimizer, teacher, random numbers and the place in the data, after `step` steps.
 
     One that is not `fresh` waits for `restore`, and needs no weights to begin with.
     """
@@ -65,7 +64,7 @@ class TrainingRun:
         """Store the run so that it can be resumed; the first rank writes for all."""
         if not self.ranks.is_first:
             return
-        teacher, memory = self.objective.teacher, self.objective.memory
+        teacher = self.objective.teacher
         state = {
             "step": self.step,
             "seconds": self.seconds,
@@ -76,7 +75,6 @@ class TrainingRun:
             "schedule": self.schedule.state_dict(),
             "scaler": self.scaler.state_dict(),
             "teacher": None if teacher is None else teacher.model.state_dict(),
-            "memory": None if memory is None or memory.past is None else memory.past.tensors(),
             "random": torch.get_rng_state(),
             "cuda": torch.cuda.get_rng_state(self.device) if self.device.type == "cuda" else None,
             "draws": self.draws.get_state(),
@@ -105,10 +103,6 @@ class TrainingRun:
             self.scaler.load_state_dict(state["scaler"])
         if self.objective.teacher is not None:
             self.objective.teacher.model.load_state_dict(state["teacher"])
-        if self.objective.memory is not None:
-            tensors = state["memory"]
-            past = None if tensors is None else BatchFeatures.of([one.to(self.device) for one in tensors])
-            self.objective.memory.past = past
         torch.set_rng_state(state["random"])
         if state["cuda"] is not None and self.device.type == "cuda":
             torch.cuda.set_rng_state(state["cuda"], self.device)

@@ -7,7 +7,6 @@ from typing import Literal
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 from torch.utils.checkpoint import checkpoint
 
 from training.batches import TrainingBatch
@@ -22,10 +21,6 @@ class SideFeatures:
     items: Int64[Tensor, " b"]
     pairs: Int64[Tensor, " b"] | None = None  # of pairs: those that become one are of one pair
 
-    def before(self, other: "SideFeatures") -> "SideFeatures":
-        """This, followed by the other."""
-        return SideFeatures(torch.cat([self.features, other.features]), torch.cat([self.items, other.items]))
-
 
 @dataclass(frozen=True)
 class BatchFeatures:
@@ -33,43 +28,9 @@ class BatchFeatures:
     texts: SideFeatures
     points: SideFeatures | None = None
 
-    @classmethod
-    def of(cls, tensors: Sequence[Tensor]) -> "BatchFeatures":
-        """The features that `tensors` listed."""
-        images, image_items, texts, text_items = tensors
-        return cls(SideFeatures(images, image_items), SideFeatures(texts, text_items))
-
-    def tensors(self) -> list[Tensor]:
-        return [self.images.features, self.images.items, self.texts.features, self.texts.items]
-
-    def before(self, other: "BatchFeatures") -> "BatchFeatures":
-        """This, followed by the other."""
-        return BatchFeatures(self.images.before(other.images), self.texts.before(other.texts))
-
-    def with_columns(self, past: "BatchFeatures | None") -> "BatchFeatures":
-        """The same images, with past texts after these."""
-        return self if past is None else BatchFeatures(self.images, self.texts.before(past.texts))
-
     @property
     def swapped(self) -> "BatchFeatures":
         return BatchFeatures(self.texts, self.images)
-
-    def first(self, count: int) -> "BatchFeatures":
-        return BatchFeatures.of([tensor[:count] for tensor in self.tensors()])
-
-
-class FeatureMemory:
-    """Features of the last steps: for each side's rows, more columns of the other side."""
-
-    def __init__(self, length: int) -> None:
-        self.length = length
-        self.past: BatchFeatures | None = None
-
-    def keep(self, seen: BatchFeatures) -> None:
-        """Newest first, without gradient, up to the length."""
-        fresh = BatchFeatures.of([tensor.detach() for tensor in seen.tensors()])
-        longer = fresh if self.past is None else fresh.before(self.past)
-        self.past = longer.first(self.length)
 
 
 def encode_batch(
@@ -123,11 +84,11 @@ def encode_in_chunks(tower: nn.Module, parts: Sequence[Tensor]) -> Float[Tensor,
     return torch.cat([checkpoint(tower, part, use_reentrant=False) for part in parts])
 
 
-def pool_items(side: SideFeatures, pool: Literal["mean", "max"], normalised: bool) -> SideFeatures:
+def pool_items(side: SideFeatures, pool: Literal["mean", "max"]) -> SideFeatures:
     """Each item's observations, or each pair's, pooled into one feature."""
     owners, of = (side.items if side.pairs is None else side.pairs).unique(return_inverse=True)
     items = side.items.new_zeros(len(owners)).scatter(0, of, side.items)
-    features = normalize(side.features.float(), dim=-1) if normalised else side.features
+    features = side.features
     index = of[:, None].expand_as(features)
     start = features.new_zeros(len(items), features.shape[1])
     pooled = start.scatter_reduce(0, index, features, "amax" if pool == "max" else "mean", include_self=False)

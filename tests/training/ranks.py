@@ -26,7 +26,6 @@ ALL_WAYS = {"text_image": 0.5, "agg_image": 0.3, "agg_text": 0.1, "agg_both": 0.
 OTHERS: dict[str, dict[str, Any]] = {
     "in blocks": {"loss": {"name": "mfh", **ALL_WAYS, "block": 3}},
     "in chunks": {"loss": {"name": "mfh", **ALL_WAYS}, "train": {"chunk": 2}},
-    "memory": {"loss": {"name": "mfh", "text_image": 1.0, "agg_image": 0.0, "memory": 20}},
     "even": {"loss": {"name": "mfh_even", **ALL_WAYS, "block": 3}},
     "pairs": {"loss": {"name": "infonce_mask", "text_image": 1.0}},
 }

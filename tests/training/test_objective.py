@@ -1,6 +1,5 @@
-"""What a step minimises: the four ways to compare, the teacher, the memory, entailment, refusals."""
+"""What a step minimises: the four ways to compare, the teacher, entailment, refusals."""
 
-from itertools import islice
 from typing import Any
 
 import pytest
@@ -42,9 +41,9 @@ def test_each_way_compares_what_it_says(way: str) -> None:
     seen = encode_batch(model, batch)
     images, texts = seen.images, seen.texts
     if way in ("agg_image", "agg_both"):
-        images = pool_items(images, "mean", False)
+        images = pool_items(images, "mean")
     if way in ("agg_text", "agg_both"):
-        texts = pool_items(texts, "mean", False)
+        texts = pool_items(texts, "mean")
     sizes = {"text_image": (8, 12), "agg_image": (4, 12), "agg_text": (8, 4), "agg_both": (4, 4)}
     assert (len(images.features), len(texts.features)) == sizes[way]
     logits = model.geometry.logits(images.features, texts.features)
@@ -67,11 +66,10 @@ def test_blocks_change_nothing() -> None:
 
 def test_as_one_is_the_mean_or_the_largest_of_each_item() -> None:
     side = SideFeatures(torch.tensor([[3.0, 0.0], [1.0, 1.0], [0.0, 4.0]]), torch.tensor([7, 2, 7]))
-    mean, most, unit = (pool_items(side, *how) for how in (("mean", False), ("max", False), ("mean", True)))
+    mean, most = pool_items(side, "mean"), pool_items(side, "max")
     assert mean.items.tolist() == [2, 7]
     assert mean.features.tolist() == [[1, 1], [1.5, 2]]
     assert most.features.tolist() == [[1, 1], [3, 4]]
-    assert unit.features[1].tolist() == [0.5, 0.5]
 
 
 def test_pairs_are_the_diagonal_though_items_come_again() -> None:
@@ -123,46 +121,6 @@ def test_a_teacher_that_equals_the_student_adds_only_its_entropy() -> None:
     objective(model, batch, 0.0).backward()
     grads = [p.grad.norm() for p in model.image.parameters() if p.grad is not None]
     assert max(grads) < 1e-5
-
-
-@pytest.mark.parametrize(("buffers", "expected"), [("copy", 1.0), ("average", 0.5)])
-def test_buffers_are_copied_or_averaged(buffers: str, expected: float) -> None:
-    model, objective, _ = started(recipe(loss={"name": "mfh"}, teacher={"momentum": 0.5, "buffers": buffers}))
-    assert objective.teacher is not None
-    model.register_buffer("running", torch.ones(1))
-    objective.teacher.model.register_buffer("running", torch.zeros(1))
-    objective.after_step(model)
-    assert objective.teacher.model.get_buffer("running").item() == expected
-
-
-@pytest.mark.parametrize("name", ["hard", "mfh"])
-def test_a_memory_adds_columns_from_the_past(name: str) -> None:
-    ways = {"name": name, "text_image": 1.0, "agg_image": 0.0}
-    wanted = recipe(loss={**ways, "memory": 10})
-    model, objective, _ = started(wanted)
-    groups, _ = small.groups(wanted)
-    first, second = islice(BatchStream(groups, wanted.train), 2)
-    plain = Objective(recipe(loss=ways), model)
-    torch.testing.assert_close(objective(model, first, 0.5), plain(model, first, 0.5))
-    assert objective.memory is not None
-    assert objective.memory.past is not None
-    assert len(objective.memory.past.texts.items) == 10
-    assert not objective.memory.past.texts.features.requires_grad
-    assert objective(model, second, 0.5) > plain(model, second, 0.5)  # more negatives
-
-
-def test_the_past_of_an_item_is_among_its_positives() -> None:
-    wanted = recipe(loss={"name": "hard", "text_image": 1.0, "agg_image": 0.0, "memory": 100})
-    model, objective, batch = started(wanted)
-    objective(model, batch, 0.5)
-    seen = encode_batch(model, batch)
-    rows = seen.images.items
-    twice = torch.cat([seen.texts.items, seen.texts.items])
-    logits = model.geometry.logits(seen.images.features, torch.cat([seen.texts.features] * 2))
-    there = losses.build("hard").direction(logits, rows, twice).mean
-    turned = model.geometry.logits(seen.texts.features, torch.cat([seen.images.features] * 2))
-    back = losses.build("hard").direction(turned, seen.texts.items, torch.cat([rows, rows])).mean
-    torch.testing.assert_close(objective(model, batch, 0.5), (there + back) / 2)
 
 
 def test_entailment_is_added_with_its_weight_and_moving_k() -> None:

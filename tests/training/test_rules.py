@@ -27,8 +27,6 @@ BESIDE: dict[str, Any] = {
         ({"loss": {"agg_image": 0.0}, **POINTS}, 1, "compares nothing"),
         ({"loss": {"text_points": 1.0}}, 1, "need each other"),
         ({"loss": {"agg_image": 1.0}, **POINTS}, 1, "need each other"),
-        ({"loss": {"memory": 8}}, 1, "memory goes with text_image alone"),
-        ({"loss": {"agg_image": 0.0, "text_points": 1.0, "memory": 8}, **POINTS}, 1, "text_image alone"),
         ({"loss": {"entailment": {"weight": 0.1}}}, 1, "clip has none"),
         ({"loss": {"name": "mhf"}}, 1, "no loss 'mhf'"),
         ({"loss": {"name": "robust_xr", "block": 4}}, 1, "robust_xr needs the whole matrix"),

@@ -27,7 +27,6 @@ HOUSE = Path(__file__).resolve().parents[2]
 RUNS: dict[str, dict[str, Any]] = {
     "plain": {},
     "teacher and draws": {"loss": {"name": "mfh", "text_image": 1.0, "params": {"draws": 2}}},
-    "memory": {"loss": {"name": "mfh", "text_image": 1.0, "agg_image": 0.0, "memory": 20}},
     "even": {"loss": {"name": "mfh_even", "text_image": 1.0, "agg_image": 0.0}},
     "own chance": {"loss": {"name": "robust_xr"}},
     "random frequencies": {

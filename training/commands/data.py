@@ -15,7 +15,6 @@ from pathlib import Path
 
 from multifold.machine import cores
 from training.data.furniture.generator import CAPTIONS
-from training.data.furniture.modeling.facts import ATTRIBUTES
 from training.data.sources import captioned
 from training.data.sources.imported import SHARES, SPLITS
 
@@ -32,7 +31,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("--items", type=int, default=DEFAULT_ITEMS, metavar="N", help="default: %(default)s")
     one.add_argument("--seed", type=int, default=0, metavar="S", help="default: %(default)s")
     one.add_argument("--captions", type=int, default=CAPTIONS, help="an item, default: %(default)s")
-    one.add_argument("--unsaid", nargs="+", choices=ATTRIBUTES, default=[], help="left out of captions")
     workers = min(MOST_WORKERS, cores())
     one.add_argument("--workers", type=int, default=workers, help="processes, default: %(default)s")
     one.add_argument("--allow-twins", action="store_true", help="let near-twins cross the splits")

@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def make_furniture(args: argparse.Namespace) -> None:
-    order = FurnitureOrder(args.out, args.seed, args.captions, args.allow_twins, tuple(args.unsaid))
+    order = FurnitureOrder(args.out, args.seed, args.captions, args.allow_twins)
     print(f"making {args.items} pieces of furniture (seed {args.seed}) in {args.out}")
     splits = Counter(entry.split for entry in write_furniture(order, args.items, args.workers))
     print(f"wrote {args.out / 'manifest.jsonl'}: {', '.join(f'{splits[name]} {name}' for name in SPLITS)}")

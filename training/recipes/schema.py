@@ -16,7 +16,6 @@ from pydantic import (
 )
 
 from multifold.errors import MultifoldError
-from training.data.furniture.modeling.facts import Attribute
 
 Count: TypeAlias = Annotated[int, Field(ge=1)]
 Number: TypeAlias = Annotated[int, Field(ge=0)]
@@ -177,6 +176,14 @@ PointsSection: TypeAlias = Annotated[
 ]
 
 
+FORMER_KEYS: Mapping[str, Mapping[str, object]] = {  # by section: what each was where it did nothing
+    "together": {"blocks": 0, "last": 0},
+    "data": {"furniture_unsaid": []},
+    "loss": {"memory": 0, "normalised": False},
+    "teacher": {"buffers": "copy", "mode": "eval"},
+}
+
+
 class RecipeError(MultifoldError):
     """A recipe that cannot be followed."""
 
@@ -187,7 +194,6 @@ class DataSection(RecipeSection):
     manifest: str | None = None  # or tar shards, such as shards/{000..123}.tar
     furniture_items: Number = 0
     furniture_seed: Seed = 0
-    furniture_unsaid: tuple[Attribute, ...] = ()  # what no caption speaks of
     train_split: str = "train"
     val_split: str = "val"
     test_split: str = "test"
@@ -230,8 +236,6 @@ class LossSection(RecipeSection):
     image_points: Weight = 0.0  # every view with them
     agg_points: Weight = 0.0  # the item's views as one with them
     pool: Literal["mean", "max"] = "mean"  # how views become one
-    normalised: bool = False  # views and captions are brought to length one before they become one
-    memory: Number = 0  # so many past observations of each side stand beside the batch
     block: Number = 0  # rows at once, for batches whose matrix is too large; 0: all
     nested: tuple[Count, ...] = ()  # lengths that vectors can be cut to
     entailment: EntailmentSection = EntailmentSection()
@@ -258,8 +262,6 @@ class TeacherSection(RecipeSection):
 
     momentum: float = Field(default=0.995, ge=0, le=1)
     scale: Positive | None = None  # the scale of its similarities; none: the student's
-    buffers: Literal["copy", "average"] = "copy"
-    mode: Literal["eval", "train"] = "eval"
 
 
 class AugmentSection(RecipeSection):
@@ -347,7 +349,7 @@ def with_steps_for(recipe: Recipe, count: int) -> Recipe:
 def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
     """Validate a recipe; errors name the key, and the most similar known key."""
     try:
-        return Recipe.model_validate(_drop_together(raw, source))
+        return Recipe.model_validate(_drop_former(raw, source))
     except ValidationError as error:
         wrong = error.errors()
         unread = next((each for each in wrong if each["type"] == "extra_forbidden"), None)
@@ -360,12 +362,18 @@ def parse_recipe(raw: dict[str, Any], source: str) -> Recipe:
         raise RecipeError(f"{source}: nothing reads the key {key}; {hint}") from error
 
 
-def _drop_together(raw: dict[str, Any], source: str) -> dict[str, Any]:
-    """Without [together], which recipes of earlier runs have and nothing reads; refused where it was on."""
-    section = raw.get("together", {})
-    if section.get("blocks") or section.get("last"):
-        raise RecipeError(f"{source}: views are not read together: remove [together], and train without it")
-    return {name: value for name, value in raw.items() if name != "together"}
+def _drop_former(raw: dict[str, Any], source: str) -> dict[str, Any]:
+    """Without the keys that recipes of earlier runs have and nothing reads; refused where one was set."""
+    for section, keys in FORMER_KEYS.items():
+        if not isinstance(table := raw.get(section), dict):
+            continue
+        for key, unset in keys.items():
+            if table.get(key, unset) != unset:
+                raise RecipeError(f"{source}: nothing reads {section}.{key} any more: train without it")
+        rest = {key: value for key, value in table.items() if key not in keys}
+        others = {name: value for name, value in raw.items() if name != section}
+        raw = others | ({section: rest} if section in Recipe.model_fields else {})
+    return raw
 
 
 def _keys(section: tuple[int | str, ...]) -> list[str]:

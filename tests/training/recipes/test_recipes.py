@@ -126,10 +126,18 @@ def test_nothing_is_written_beyond_a_line() -> None:
         assert max(map(len, path.read_text(encoding="utf-8").splitlines())) <= 110, path
 
 
-def test_a_section_of_views_read_together_is_left_out_where_it_was_off() -> None:
+def test_keys_of_earlier_runs_are_left_out_where_they_did_nothing() -> None:
     raw = library.load_recipe("points").model_dump()
+    loss = {**raw["loss"], "memory": 0, "normalised": False}
+    teacher = {**raw["teacher"], "buffers": "copy", "mode": "eval"}
+    data = {**raw["data"], "furniture_unsaid": []}
     former = {**raw, "together": {"blocks": 0, "heads": 4, "last": 0}}
+    former |= {"loss": loss, "teacher": teacher, "data": data}
     assert parse_recipe(former, "former") == parse_recipe(raw, "now")
-    for section in ({"blocks": 2}, {"last": 1}):
-        with pytest.raises(RecipeError, match="former: views are not read together: remove"):
-            parse_recipe({**raw, "together": section}, "former")
+    for section, key, value in (
+        ("together", "blocks", 2),
+        ("loss", "memory", 8),
+        ("teacher", "mode", "train"),
+    ):
+        with pytest.raises(RecipeError, match=rf"former: nothing reads {section}\.{key} any more: train"):
+            parse_recipe({**former, section: {**former[section], key: value}}, "former")

@@ -52,7 +52,6 @@ class FurnitureOrder:
     seed: int
     captions: int = CAPTIONS
     allow_twins: bool = False
-    unsaid: tuple[Attribute, ...] = ()  # what no caption speaks of
 
 
 def write_furniture(order: FurnitureOrder, items: int, workers: int = 1) -> list[manifest.ManifestEntry]:
@@ -91,7 +90,7 @@ def _write_items(order: FurnitureOrder, items: int, workers: int) -> Iterator[ma
 
 
 def _write_item(order: FurnitureOrder, index: int) -> manifest.ManifestEntry:
-    piece = make(order.seed, index, order.captions, order.unsaid)
+    piece = make(order.seed, index, order.captions)
     name = f"furniture-{order.seed}-{index:05d}"
     path = order.folder / "meshes" / f"{name}.glb"
     path.write_bytes(glb(piece))

@@ -27,7 +27,6 @@ from training.data.furniture.dataset import (
 )
 from training.data.furniture.generator import make
 from training.data.furniture.gltf import glb
-from training.data.furniture.modeling.facts import ATTRIBUTES
 from training.data.furniture.modeling.palette import Finish
 from training.data.furniture.modeling.textures import texture
 
@@ -53,15 +52,6 @@ def test_bytes_depend_on_the_seed_and_the_number_alone(tmp_path: Path) -> None:
     assert len(one) == 7
     assert not set(one.values()) & set(other.values())
     assert few.items() - one.items() == {("manifest.jsonl", few["manifest.jsonl"])}
-
-
-def test_captions_can_be_silent(tmp_path: Path) -> None:
-    for entry in written(tmp_path / "set", unsaid=("colour", "count")):
-        assert any(".colour=" in fact for fact in entry.meta["facts"])
-        told = {fact for claims in entry.meta["captions"] for fact in claims}
-        assert told
-        assert not any(".colour=" in fact or ".count=" in fact for fact in told)
-    assert all(entry.texts for entry in written(tmp_path / "mute", items=2, unsaid=ATTRIBUTES))
 
 
 def test_the_manifest_holds_what_was_made(tmp_path: Path) -> None:

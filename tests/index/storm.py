@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 
 from index.collection import Collection
+from index.contracts import IndexPlan
 from multifold.types import Item
 from tests.index.spaces import SPACE
 from tests.index.things import thing
 
+PLAN = IndexPlan(seal_at=64, flat_below=64)  # so that rows are sealed meanwhile
 NAMES = [f"item {n}" for n in range(12)]
 
 
@@ -39,7 +41,7 @@ def foretold(state: Mapping[str, Item], number: int) -> dict[str, Item]:
 
 def main(folder: Path, number: int) -> None:
     """Make changes for ever, and say which have been acknowledged."""
-    collection = Collection.open(folder, SPACE)
+    collection = Collection.open(folder, SPACE, plan=PLAN)
     for each in count(number):
         apply(collection, each)
         print(each, flush=True)

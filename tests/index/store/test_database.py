@@ -18,7 +18,7 @@ from tests.index.disks import no_file_larger_than
 from tests.index.processes import started
 from tests.index.shots import equal, held
 from tests.index.spaces import SPACE
-from tests.index.storm import foretold
+from tests.index.storm import PLAN, foretold
 from tests.index.things import answers, brute, feature, query, thing, view
 
 
@@ -34,7 +34,7 @@ def storm(folder: Path, start: int, seconds: float) -> int:
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_killed_again_and_again_nothing_acknowledged_is_lost(tmp_path: Path, rounds: int) -> None:
-    """After each kill the state is the last acknowledged one, or the next."""
+    """After each kill the state is the last acknowledged one, or the next, and every index agrees with it."""
     rng = np.random.default_rng(rounds)
     state: dict[str, Item] = {}
     number = 0
@@ -42,7 +42,7 @@ def test_killed_again_and_again_nothing_acknowledged_is_lost(tmp_path: Path, rou
         for _ in range(storm(tmp_path, number, float(rng.uniform(0, 0.4)))):
             state = foretold(state, number)
             number += 1
-        with Collection.open(tmp_path, SPACE) as collection:
+        with Collection.open(tmp_path, SPACE, plan=PLAN) as collection:
             if not equal(held(collection), state):  # the change that nobody had heard of yet had been made
                 state = foretold(state, number)
                 number += 1
@@ -50,6 +50,7 @@ def test_killed_again_and_again_nothing_acknowledged_is_lost(tmp_path: Path, rou
             asked = query(feature(1, 1), limit=20)
             ranked = brute(state.values(), SPACE, asked)
             assert sorted(answers(collection.search(asked))) == sorted(ranked)
+            assert collection.disagreements() == []
 
 
 @pytest.fixture

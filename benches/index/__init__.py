@@ -1,4 +1,4 @@
-"""Race our index against bare FAISS and graphs of other projects, at equal recall.
+"""Race our index against bare FAISS and hnswlib, at equal recall.
 
     multifold bench race --rows 20000 --dim 128
 
@@ -18,7 +18,7 @@ from index.commands.options import add_bundle
 
 WORK = "benches.index.race"
 SCENES = ("clusters", "surface")
-RACERS = ("index", "codes", "collection", "faiss", "hnswlib", "usearch", "svs")
+RACERS = ("index", "codes", "collection", "faiss", "hnswlib")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

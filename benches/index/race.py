@@ -143,9 +143,6 @@ class Race:
         """Without a filter and with each, at this recall."""
         racer.set_recall(recall)
         for name, below in BOUNDS.items():
-            if below is not None and not racer.filters:
-                yield row(racer.title, name, recall, "cannot filter", "", "", "", "")
-                continue
             allowed = None if below is None else np.flatnonzero(self.numbers < below)
             if racer.has_effort:
                 set_least_effort(racer, AskedQueries(self.probes, self.rows, allowed), recall, below)

@@ -1,7 +1,6 @@
-"""What races: our index and our collection, a bare FAISS index, and graphs of other projects.
+"""What races: our index and our collection, a bare FAISS index, and hnswlib.
 
-Graphs have the same links and the same width while they are built. Each racer gets one thread, where it can
-be told.
+Each racer gets one thread, where it can be told.
 """
 
 from contextlib import suppress
@@ -30,7 +29,6 @@ class Racer:
 
     package: ClassVar[str]
     title: ClassVar[str]
-    filters: ClassVar[bool] = True
     has_effort: ClassVar[bool] = True  # else it chooses the width of a search by itself
 
     def __init__(self, folder: Path, probes: Vectors) -> None:
@@ -218,37 +216,6 @@ class BareFaiss(Racer):
         faiss.write_index(self._refined, str(self.folder / "rows.faiss"))
 
 
-class Usearch(Racer):
-    package = "usearch"
-    title = "usearch"
-    filters = False
-
-    def __init__(self, folder: Path, probes: Vectors) -> None:
-        from usearch.index import Index
-
-        super().__init__(folder, probes)
-        self._index = Index(
-            ndim=self.dim, metric="ip", dtype="f32", connectivity=LINKS, expansion_add=BUILDING
-        )
-
-    def add(self, ids: Ids, rows: Vectors, numbers: Ids) -> None:  # noqa: ARG002
-        self._index.add(ids, rows, threads=1)
-
-    def replace(self, ids: Ids, rows: Vectors, numbers: Ids) -> None:
-        self._index.remove(ids)
-        self.add(ids, rows, numbers)
-
-    def set_effort(self, width: int) -> None:
-        self._index.expansion_search = width
-
-    def search(self, queries: Vectors, limit: int, below: int | None = None) -> Places:  # noqa: ARG002
-        keys = self._index.search(queries, limit, threads=1).keys
-        return np.asarray(keys, np.int64).reshape(len(queries), -1)
-
-    def save(self) -> None:
-        self._index.save(str(self.folder / "rows.usearch"))
-
-
 class Hnswlib(Racer):
     """hnswlib; its M counts half the links of the lowest layer. A filter is a function of Python."""
 
@@ -292,50 +259,10 @@ class Hnswlib(Racer):
         self._index.save_index(str(self.folder / "rows.hnswlib"))
 
 
-class ScalableVectorSearch(Racer):
-    """Intel's svs: a Vamana graph, whose rows may change."""
-
-    package = "svs"
-    title = "scalable-vs"
-    filters = False
-
-    def __init__(self, folder: Path, probes: Vectors) -> None:
-        super().__init__(folder, probes)
-        self._first: list[tuple[Ids, Vectors]] = []
-
-    def add(self, ids: Ids, rows: Vectors, numbers: Ids) -> None:  # noqa: ARG002
-        self._first.append((ids, rows))
-
-    def build(self) -> None:
-        import svs
-
-        ids, rows = (np.concatenate(parts) for parts in zip(*self._first, strict=True))
-        self._first.clear()
-        how = svs.VamanaBuildParameters(alpha=0.95, graph_max_degree=2 * LINKS, window_size=BUILDING)
-        self._index = svs.DynamicVamana.build(how, rows, ids.astype(np.uint64), svs.MIP, 1)
-
-    def replace(self, ids: Ids, rows: Vectors, numbers: Ids) -> None:  # noqa: ARG002
-        self._index.delete(ids.astype(np.uint64))
-        self._index.consolidate()
-        self._index.compact(1024)
-        self._index.add(rows, ids.astype(np.uint64))
-
-    def set_effort(self, width: int) -> None:
-        self._index.search_window_size = width
-
-    def search(self, queries: Vectors, limit: int, below: int | None = None) -> Places:  # noqa: ARG002
-        return np.asarray(self._index.search(queries, limit)[0], np.int64)
-
-    def save(self) -> None:
-        self._index.save(*(str(self.folder / part) for part in ("config", "graph", "data")))
-
-
 RACERS: dict[str, type[Racer]] = {
     "index": OurIndex,
     "codes": OurCodes,
     "collection": OurCollection,
     "faiss": BareFaiss,
     "hnswlib": Hnswlib,
-    "usearch": Usearch,
-    "svs": ScalableVectorSearch,
 }

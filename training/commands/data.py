@@ -57,7 +57,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_check(one)
     one.add_argument("--unpack", type=Path, metavar="FOLDER", help="for the files; default: beside OUT")
     one.add_argument("--in-place", action="store_true", help="name files by their places in the shards")
-    _add_shuffle(one)
     one.set_defaults(make="webdataset")
 
     one = datasets.add_parser("to-webdataset", help="a manifest's items into tar shards")
@@ -65,7 +64,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument("pattern", help="of the shards' names, with a number in it: shards/%%06d.tar")
     one.add_argument("--items", type=int, default=1000, help="a shard, default: %(default)s")
     one.add_argument("--split", help="only the items of this split")
-    _add_shuffle(one)
     one.set_defaults(make="to_webdataset")
 
     one = datasets.add_parser("text2shape", help="captions of ShapeNet's chairs and tables")
@@ -74,11 +72,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_output(one)
     one.add_argument("--splits", type=Path, metavar="FOLDER", help="a file a split; without: our own splits")
     one.set_defaults(make="text2shape")
-
-
-def _add_shuffle(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--shuffle", type=int, default=0, metavar="BUFFER", help="items held to be mixed")
-    parser.add_argument("--seed", type=int, default=0, help="of the shuffle")
 
 
 def _add_check(parser: argparse.ArgumentParser) -> None:

@@ -54,14 +54,13 @@ def make_webdataset(args: argparse.Namespace) -> None:
     if args.in_place:
         dataset = webdataset.index_shards(args.shards, shares)
     else:
-        dataset = webdataset.unpack_shards(args.shards, target, shares, args.shuffle, args.seed)
+        dataset = webdataset.unpack_shards(args.shards, target, shares)
     _write(dataset if args.no_check else folder.leave_out_broken(dataset), args.out)
 
 
 def make_to_webdataset(args: argparse.Namespace) -> None:
     entries = manifest.read(args.manifest, args.split)
-    mixed = webdataset.shuffle(entries, args.shuffle, args.seed) if args.shuffle else entries
-    shards, problems = webdataset.write_shards(mixed, args.pattern, max(1, args.items))
+    shards, problems = webdataset.write_shards(entries, args.pattern, max(1, args.items))
     print("\n".join([*problems, f"wrote {len(shards)} shards, the last {shards[-1] if shards else 'none'}"]))
 
 

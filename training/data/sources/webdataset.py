@@ -10,14 +10,13 @@ import hashlib
 import io
 import json
 import os
-import random
 import re
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from multifold.files import tar_shards, textfile
 from multifold.files.folder import PICTURE_SUFFIXES
@@ -34,7 +33,6 @@ from training.data.sources.imported import (
     split_of,
 )
 
-Value = TypeVar("Value")
 Content: TypeAlias = bytes | Path  # a file's bytes, or where it lies in the shard
 
 CAPTION_KEYS = ("caption", "captions", "text", "texts")
@@ -98,26 +96,9 @@ def _grouped(files: Iterable[tuple[str, str, Content]], shard: Path) -> Iterator
         yield ShardSample(key, {suffix: content for _, suffix, content in several}, shard)
 
 
-def shuffle(values: Iterable[Value], buffer: int, seed: int) -> Iterator[Value]:
-    rng = random.Random(seed)  # noqa: S311 (no secrets)
-    buffered = list[Value]()
-    for value in values:
-        if len(buffered) < buffer:
-            buffered.append(value)
-            continue
-        place = rng.randrange(buffer)
-        buffered[place], value = value, buffered[place]
-        yield value
-    rng.shuffle(buffered)
-    yield from buffered
-
-
-def unpack_shards(
-    patterns: Sequence[str], folder: Path, percentages: Sequence[int], buffer: int = 0, seed: int = 0
-) -> ImportedDataset:
-    """Unpack shards into a folder, item by item, as entries for a manifest; `buffer` items are shuffled."""
-    stream = read_samples(find_shards(patterns))
-    return _import(shuffle(stream, buffer, seed) if buffer else stream, folder, percentages)
+def unpack_shards(patterns: Sequence[str], folder: Path, percentages: Sequence[int]) -> ImportedDataset:
+    """Unpack shards into a folder, item by item, as entries for a manifest."""
+    return _import(read_samples(find_shards(patterns)), folder, percentages)
 
 
 def index_shards(patterns: Sequence[str], percentages: Sequence[int]) -> ImportedDataset:

@@ -4,13 +4,11 @@ import io
 import json
 import shutil
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
 
 from multifold import manifest
@@ -164,26 +162,6 @@ def test_samples_are_streamed(tmp_path: Path) -> None:
     assert next(stream).key == "x"
     with pytest.raises(DatasetError):
         next(stream)
-
-
-@given(st.integers(0, 60), st.integers(1, 20), st.integers(0, 5))
-def test_a_shuffle_loses_nothing_and_holds_no_more_than_its_buffer(
-    count: int, buffer: int, seed: int
-) -> None:
-    taken = 0
-
-    def counted() -> Iterator[int]:
-        nonlocal taken
-        for value in range(count):
-            taken += 1
-            yield value
-
-    given_back = []
-    for value in webdataset.shuffle(counted(), buffer, seed):
-        given_back.append(value)
-        assert taken - len(given_back) <= buffer
-    assert sorted(given_back) == list(range(count))
-    assert given_back == [*webdataset.shuffle(range(count), buffer, seed)]
 
 
 def test_what_is_broken_or_missing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

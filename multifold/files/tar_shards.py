@@ -4,11 +4,13 @@ A file is read directly at its offset, in any order, and nothing is unpacked. Th
 checked, so a shard that was rewritten since is noticed. Any other path is an ordinary file.
 """
 
+import hashlib
 import re
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from multifold.bundle.bundle import file_hash
 from multifold.errors import MultifoldError
 
 PLACE = re.compile(r"(\d+)\+(\d+)")
@@ -31,6 +33,11 @@ def read_bytes(path: Path) -> bytes:
         return path.read_bytes()
     offset, size = place
     return _read_member(path, offset, size)
+
+
+def content_hash(path: Path) -> str:
+    """The sha256 of a file's bytes, wherever it lies."""
+    return hashlib.sha256(read_bytes(path)).hexdigest() if is_tar_member(path) else file_hash(path)
 
 
 def member_path(shard: Path, member: tarfile.TarInfo) -> Path:

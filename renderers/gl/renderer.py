@@ -19,7 +19,7 @@ from jaxtyping import Float32, Float64, UInt8
 
 from multifold.errors import MultifoldError, needs_extra
 from renderers.contracts import Background, MeshModel, RenderEngineError, Rig, Views, check_view_size
-from renderers.images.color import compose_on_background, to_srgb
+from renderers.images.color import cut_out, to_srgb
 
 if TYPE_CHECKING:
     from renderers.gl.scene import GlScene
@@ -65,7 +65,7 @@ class GlRenderer:
     def _cut_out(self, pose: Float64[np.ndarray, "4 4"], size: int) -> UInt8[np.ndarray, "h w 4"]:
         """What changes from black to white is background."""
         black, white = (_pixels(self._scene.picture(pose, light)).reshape(-1, 3) for light in (0.0, 1.0))
-        pixels = compose_on_background("transparent", black, (white - black).mean(axis=1))
+        pixels = cut_out(black, (white - black).mean(axis=1))
         return pixels.reshape(size, size, 4)
 
 

@@ -1,9 +1,7 @@
-"""sRGB bytes and linear light, by tables, and the background behind a view."""
+"""sRGB bytes and linear light, by tables."""
 
 import numpy as np
 from jaxtyping import Float32, UInt8
-
-from renderers.contracts import Background
 
 _STEPS = 1 << 16
 
@@ -35,21 +33,12 @@ def to_srgb(light: Float32[np.ndarray, "*s"]) -> UInt8[np.ndarray, "*s"]:
     return pixels
 
 
-def compose_on_background(
-    background: Background,
-    front: Float32[np.ndarray, "p 3"],
-    rest: Float32[np.ndarray, " p"],
-    veil: Float32[np.ndarray, "p 3"] | None = None,
-) -> UInt8[np.ndarray, "p c"]:
-    """sRGB pixels: the light of a model and of a veil before it; `rest` is the share that it leaves free.
+def cut_out(front: Float32[np.ndarray, "p 3"], rest: Float32[np.ndarray, " p"]) -> UInt8[np.ndarray, "p 4"]:
+    """sRGB pixels with alpha of the light of a model; `rest` is the share that it leaves free.
 
-    Colours beside alpha are those of the covered part (not premultiplied), so edges have no rim.
+    Colours are those of the covered part (not premultiplied), so edges have no rim.
     """
-    light = front + rest[:, None] if background == "white" else front
-    light = light if veil is None else light + veil
-    if background != "transparent":
-        return to_srgb(light)
     covered = np.clip(1 - rest, 0, 1)
     alpha = np.rint(covered * 255).astype(np.uint8)
-    own = to_srgb(light / np.maximum(covered, np.float32(1e-6))[:, None])
+    own = to_srgb(front / np.maximum(covered, np.float32(1e-6))[:, None])
     return np.concatenate([own, alpha[:, None]], axis=1)

@@ -12,16 +12,16 @@ import numpy as np
 from jaxtyping import Float32
 from tqdm import tqdm
 
-from multifold.bundle.bundle import file_hash
 from multifold.bundle.point_groups import PointSpec, group_points
 from multifold.errors import MultifoldError
 from multifold.files import tar_shards
 from multifold.machine import cores, map_ahead
 from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError, Up
-from renderers.orders import MeshSource, PointOrder
+from renderers.orders import PointOrder
 from renderers.points import SAMPLER, PointSample
 from renderers.sandbox import Sandbox
+from training.data.views import mesh_source
 
 ItemPoints: TypeAlias = Float32[np.ndarray, "i g k columns"]
 
@@ -64,10 +64,7 @@ def _sample_one(
     mesh = entry.mesh
     assert mesh is not None
     try:
-        inside = tar_shards.is_tar_member(mesh)
-        data, suffix = (tar_shards.read_bytes(mesh), mesh.suffix) if inside else (mesh, None)
-        source = MeshSource(data, suffix, up=up)
-        return sandbox.sample(source, PointOrder(spec.points, spec.seed)).points
+        return sandbox.sample(mesh_source(mesh, up), PointOrder(spec.points, spec.seed)).points
     except (MeshError, OSError) as error:
         return error
 
@@ -76,9 +73,7 @@ def _key(entries: Sequence[ManifestEntry], spec: PointSpec, up: Up) -> str:
     digest = sha256(json.dumps([asdict(spec), up, SAMPLER], sort_keys=True).encode())
     for entry in entries:
         assert entry.mesh is not None
-        tarred = tar_shards.is_tar_member(entry.mesh)
-        content = sha256(tar_shards.read_bytes(entry.mesh)).hexdigest() if tarred else file_hash(entry.mesh)
-        digest.update(content.encode())
+        digest.update(tar_shards.content_hash(entry.mesh).encode())
     return digest.hexdigest()[:16]
 
 

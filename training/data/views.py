@@ -4,7 +4,6 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TypeAlias
@@ -14,13 +13,13 @@ from jaxtyping import Int64, UInt8
 from PIL import Image
 from tqdm import tqdm
 
-from multifold.bundle.bundle import ViewSpec, file_hash
+from multifold.bundle.bundle import ViewSpec
 from multifold.bundle.preprocess import ImageSpec, decode, pixels
 from multifold.errors import MultifoldError
 from multifold.files import tar_shards
 from multifold.machine import cores, map_ahead
 from multifold.manifest import ManifestEntry
-from renderers.contracts import MeshError, Views
+from renderers.contracts import MeshError, Up
 from renderers.orders import MeshSource, ViewOrder
 from renderers.sandbox import Sandbox
 
@@ -88,13 +87,13 @@ def _render(entries: Entries, views: ViewSpec, image: ImageSpec, path: Path) -> 
     broken: dict[int, str] = {}
     bar = tqdm(total=len(entries), desc="views", unit="item", disable=None)
     with Sandbox(cores()) as sandbox, bar:
-        draw = partial(_render_one, sandbox, views)
-        drawn = map_ahead(draw, [mesh for _, mesh in meshes], sandbox.workers, 2 * sandbox.workers + 1)
+        sources = (mesh_source(mesh, views.up) for _, mesh in meshes)
+        drawn = sandbox.draw_many(sources, ViewOrder(views.rig, views.size, views.background))
         for (row, mesh), result in zip(meshes, drawn, strict=True):
-            if isinstance(result, MeshError | OSError):
+            if isinstance(result, MeshError):
                 broken[row] = f"{mesh}: {result}"
             else:
-                _fill(out[row], [pixels(Image.fromarray(view), image) for view in result])
+                _fill(out[row], [pixels(Image.fromarray(view), image) for view in result.views])
             bar.update()
         for row, entry in enumerate(entries):
             if entry.mesh is None:
@@ -110,14 +109,11 @@ def _render(entries: Entries, views: ViewSpec, image: ImageSpec, path: Path) -> 
     return broken
 
 
-def _render_one(sandbox: Sandbox, views: ViewSpec, mesh: Path) -> Views | MeshError | OSError:
-    inside = tar_shards.is_tar_member(mesh)
-    try:
-        data, suffix = (tar_shards.read_bytes(mesh), mesh.suffix) if inside else (mesh, None)
-        order = ViewOrder(views.rig, views.size, views.background)
-        return sandbox.draw(MeshSource(data, suffix, up=views.up), order).views
-    except (MeshError, OSError) as error:
-        return error
+def mesh_source(mesh: Path, up: Up) -> MeshSource:
+    """A mesh as a sandbox takes it, wherever it lies."""
+    if tar_shards.is_tar_member(mesh):
+        return MeshSource(tar_shards.read_bytes(mesh), mesh.suffix, up=up)
+    return MeshSource(mesh, up=up)
 
 
 def count_views(entries: Entries, views: ViewSpec) -> int:
@@ -143,9 +139,8 @@ def _key(entries: Entries, views: ViewSpec, image: ImageSpec) -> str:
     digest = sha256(json.dumps([asdict(views), asdict(image)], sort_keys=True).encode())
     for entry in entries:
         for path in (entry.mesh,) if entry.mesh is not None else entry.images:
-            tarred = tar_shards.is_tar_member(path)
             try:
-                key = sha256(tar_shards.read_bytes(path)).hexdigest() if tarred else file_hash(path)
+                key = tar_shards.content_hash(path)
             except OSError:
                 key = "missing"
             digest.update(key.encode())

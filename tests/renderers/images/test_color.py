@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from renderers.images.color import compose_on_background, to_linear, to_srgb
+from renderers.images.color import cut_out, to_linear, to_srgb
 
 
 def test_srgb_bytes_survive_the_way_through_linear_light() -> None:
@@ -12,5 +12,5 @@ def test_srgb_bytes_survive_the_way_through_linear_light() -> None:
 
 def test_what_glows_before_nothing_is_not_lost() -> None:
     light = np.array([[0.5, 0.25, 0.0]], np.float32)
-    red, green, blue, alpha = compose_on_background("transparent", light, np.array([0.5], np.float32))[0]
+    red, green, blue, alpha = cut_out(light, np.array([0.5], np.float32))[0]
     assert (red, green, blue, alpha) == (255, int(to_srgb(np.array([0.5], np.float32))[0]), 0, 128)

@@ -1,10 +1,9 @@
-"""What an ingest costs, and what it survives: files of all kinds, some of them broken.
+"""What an ingest of files of all kinds costs, some of them broken.
 
     multifold bench ingest --files 10000
 
-The files are made here. One run is killed in its middle and started again, another goes through at once; both
-collections must be the same to the last bits, and the report right to the file. Then the stages, each alone,
-over a sample, and searches of a service while files go in through it.
+The files are made here, and the report must be right to the file. Then come the stages, each alone, over a
+sample, and searches of a service while files go in through it.
 """
 
 import argparse

@@ -16,12 +16,10 @@ import numpy as np
 from app.encoding.observations import open_drawing_encoder
 from app.settings import Settings
 from benches.ingest import generated_files, stages
-from benches.ingest.comparison import differences
 from benches.ingest.generated_files import GeneratedFiles
 from benches.ingest.ingest_runs import IngestBenchError, IngestOutcome, IngestRuns, MemoryMoment, require
 from benches.ingest.stages import StageTime
 from benches.service.running_service import run_service
-from index.collection import Collection
 from multifold.bundle.encoder import Encoder
 from multifold.client import Client, ServiceError
 from multifold.machine import cores
@@ -50,11 +48,8 @@ def run(args: argparse.Namespace) -> int:
         say(f"{heap.files} files: {len(heap.good)} items to read, {len(heap.broken)} files broken,", end=" ")
         say(f"{len(heap.foreign)} of a kind that is not read, {len(heap.others)} others")
         runs = IngestRuns(home, args.bundle, args.workers)
-        runs.killed("killed", len(heap.good) // 2)
-        _check_resumed(heap, runs.report("killed"))
         whole = runs.report("clean")
         _check_report(heap, whole)
-        _compare_collections(home, encoder)
         rate = len(heap.good) / whole.seconds
         busy = whole.cpu / (whole.seconds * cores())
         used = f"{rate:.1f} items/s, {busy:.0%} of {cores()} cores"
@@ -83,27 +78,6 @@ def _check_report(heap: GeneratedFiles, outcome: IngestOutcome) -> None:
         wrong = f"The report is wrong on what was {what}: {sorted({*named} ^ wanted)[:5]}"
         require(sorted(named) == sorted(wanted), wrong)
     say("the report names what was added, skipped and passed over, right to the file")
-
-
-def _check_resumed(heap: GeneratedFiles, resumed: IngestOutcome) -> None:
-    there = resumed.unchanged
-    added = len(resumed.added)
-    require(0 < there == len(heap.good) - added, f"After a kill {there} were there and {added} were added.")
-    say(f"killed, then resumed: {there} were there, {added} added")
-
-
-def _compare_collections(home: Path, encoder: Encoder) -> None:
-    """Raise where the resumed collection and the clean one differ."""
-    with (
-        Collection.open(home / "killed", encoder, read_only=True) as one,
-        Collection.open(home / "clean", encoder, read_only=True) as other,
-    ):
-        found = list(differences(one, other, encoder))
-    require(not found, f"A resumed run differs in {len(found)} places: {'; '.join(found[:3])}")
-    say(
-        "the resumed collection and the clean one hold the same: ids, payload, captions, originals, pictures "
-        "by hash, features and vectors to the last bits",
-    )
 
 
 def _print_memory(heap: GeneratedFiles, memory: Sequence[MemoryMoment], home: Path, encoder: Encoder) -> None:

@@ -1,14 +1,10 @@
-"""Ingests as processes of their own: run to the end, killed, watched by their memory."""
+"""Ingests as processes of their own: run to the end, watched by their memory."""
 
 import json
-import os
 import resource
-import signal
-import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -78,13 +74,6 @@ class IngestRuns:
             memory=memory,
         )
 
-    def killed(self, name: str, items: int) -> None:
-        with self._start(name, "files") as running:
-            while running.poll() is None and _count(self.home / name) < items:
-                time.sleep(0.02)
-            require(running.poll() is None, "The ingest that was to be killed had ended before.")
-            os.killpg(running.pid, signal.SIGKILL)
-
     def _start(self, name: str, what: str, *more: str) -> subprocess.Popen[bytes]:
         words = ["ingest", str(self.home / what), "--data", str(self.home / name), "--bundle"]
         words += [str(self.bundle), "--workers", str(self.workers), *more]
@@ -97,14 +86,6 @@ def _cpu() -> float:
     """Processor time of all processes that were started here and have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
-
-
-def _count(data: Path) -> int:
-    try:
-        with closing(sqlite3.connect(f"file:{data / 'store.sqlite'}?mode=ro", uri=True)) as database:
-            return int(database.execute("SELECT count(*) FROM items").fetchone()[0])
-    except sqlite3.OperationalError:
-        return 0
 
 
 def _memory_of(running: subprocess.Popen[bytes], started: float) -> Iterator[MemoryMoment]:

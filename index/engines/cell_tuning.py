@@ -105,7 +105,7 @@ class CellTuner:
 
     def _cheapest(self, truths: Sequence[ProbeTruth]) -> SearchSetting:
         """The first effort and the reaches by which usual probes take least; with few candidates."""
-        most = self._ann.efforts()[1]
+        most = self._ann.efforts[1]
         limit = truths[0].limit
         effort = 1
         true = self._true(truths)

@@ -18,7 +18,8 @@ import numpy as np
 from jaxtyping import Float32, Int32, Int64, UInt8
 
 from index.contracts import IndexPlan, IndexPlanError
-from index.engines import faiss_library
+from index.engines import cell_scan, faiss_library
+from index.engines.cell_scan import CellScan
 from index.engines.exact_engine import RowView
 from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, faiss
 from multifold.compiling import compile_function, types
@@ -45,7 +46,7 @@ class CellDistances:
         """So many of the nearest cells, the farthest of them last."""
         effort = min(effort, self.squares.shape[1])
         if effort not in self._nearest:
-            self._nearest[effort] = self.squares.argpartition(effort - 1, axis=1)[:, :effort]
+            self._nearest[effort] = cell_scan.nearest_cells(self.squares, effort)
         return self._nearest[effort]
 
     def edge(self, effort: int) -> Float32[np.ndarray, " q"]:
@@ -77,6 +78,10 @@ class SharedCells:
         """An index of the same cells and codes, and no rows."""
         return _cloned(self._empty)
 
+    def scan(self, index: Index) -> CellScan | None:
+        """The codes of an index of these cells; None where they are of another kind."""
+        return CellScan(index, self._centres) if cell_scan.can_scan(index) else None
+
     def radius(self, rows: RowView) -> float:
         """The squared distance of rows from the centre of their cell, on average."""
         sample = self._reduction.gallery(rows.sample(RADIUS_ROWS))
@@ -88,10 +93,12 @@ class SharedCells:
         if last.queries is not queries or last.distances is None:
             factors = self._reduction.factors(queries)
             reduced = np.ascontiguousarray(self._reduction.scaled(queries, factors), np.float32)
-            doubled, single = -2 * reduced, len(reduced) == 1  # a product of matrices copies all centres
-            squares = (self._centres @ doubled[0])[None] if single else doubled @ self._centres.T
-            squares += self._squares
-            squares += np.einsum("qd,qd->q", reduced, reduced)[:, None]
+            if len(reduced) == 1:  # a product of matrices copies all centres
+                squares = cell_scan.squared_distances(reduced[0], self._centres)[None]
+            else:
+                squares = (-2 * reduced) @ self._centres.T
+                squares += self._squares
+                squares += np.einsum("qd,qd->q", reduced, reduced)[:, None]
             last.queries, last.distances = queries, CellDistances(reduced, factors, squares)
         return last.distances
 
@@ -169,13 +176,40 @@ def cell_bounds(last: Float32[np.ndarray, " q"], reach: float, radius: float) ->
     return bounds
 
 
-@compile_function(types.int64[:, ::1](_FLOATS, _EACH, _EACH))
-def _cells_between(
-    squares: Float32[np.ndarray, "q n"], edges: Float32[np.ndarray, " q"], bounds: Float32[np.ndarray, " q"]
+@compile_function(
+    types.int64[:, ::1](
+        _FLOATS,
+        types.Array(types.int64, 1, "A", readonly=True),
+        _EACH,
+        types.float64,
+        types.float64,
+        types.float64,
+        types.float64,
+        types.boolean,
+    )
+)
+def _cells_within_reach(
+    squares: Float32[np.ndarray, "q n"],
+    farthest: Int64[np.ndarray, " q"],
+    last: Float32[np.ndarray, " q"],
+    radius: float,
+    near: float,
+    reach: float,
+    far_reach: float,
+    again: bool,
 ) -> Int64[np.ndarray, "q e"]:
-    """For each query the cells that are beyond the edge and within the bound, padded with -1."""
-    most = 0
+    """For each query the cells beyond the farthest that was searched and within reach, padded with -1.
+
+    Queries whose last row is not near have a reach of their own, and begin `again` with the first cell.
+    """
+    bounds, edges = cell_bounds(last, reach, radius), np.empty(len(last), np.float32)
+    far_bounds, most = cell_bounds(last, far_reach, radius), 0
     for row in range(len(squares)):
+        edges[row] = squares[row, farthest[row]]
+        if last[row] > near:
+            bounds[row] = far_bounds[row]
+            if again:
+                edges[row] = -1
         count = 0
         for cell in range(squares.shape[1]):
             count += edges[row] < squares[row, cell] <= bounds[row]
@@ -215,6 +249,7 @@ CHECKED = 65_536  # rows for which the types of a plan are checked
 LEAST_EF, MOST_EF, CAGRA_STEP = 16, 2048, 32
 CACHED_PARAMETERS = 1024  # ways of asking that need not be made again
 ID_BYTES, FLOAT_BYTES = 8, 4
+FAISS_THREADS = 2  # of FAISS take as long as the compiled scan on one
 HEAVY, BY_CELLS = 1 << 22, 1  # numbers that one query scores; how FAISS calls threads that share its cells
 ONE_SIDED = 2  # times the reach that is enough where neighbours lie on all sides
 EASY_SHARE = 1 / 8  # of the effort that a type can make
@@ -346,12 +381,16 @@ class FaissIndex:
         if self.cells is None or how.reach is None:
             return None
         distances = self.cells.distances(queries)
-        edges, bounds = distances.edge(how.effort), cell_bounds(last, how.reach, self.radius)
-        if how.far_reach is not None and (far := last > how.near).any():
-            bounds = np.where(far, cell_bounds(last, how.far_reach, self.radius), bounds)
-            if how.further > 1:  # the first cells are searched again, for more candidates
-                edges[far] = -1
-        cells = _cells_between(distances.squares, edges, bounds)
+        cells = _cells_within_reach(
+            distances.squares,
+            distances.nearest(how.effort)[:, -1],
+            last,
+            self.radius,
+            how.near if how.far_reach is not None else np.inf,
+            how.reach,
+            how.far_reach or 0.0,
+            how.further > 1,
+        )
         return cells if cells.shape[1] else None
 
     def candidates_in(
@@ -359,11 +398,22 @@ class FaissIndex:
     ) -> Int64[np.ndarray, "q c"]:
         """Positions of probable neighbours in these cells (-1: none), perhaps of some rows; padded, too."""
         assert self.cells is not None
+        reduced = self.cells.distances(queries).queries
+        alone = len(reduced) == 1 and not self.heavy  # so FAISS would use one thread
+        if self._scan is not None and (alone or faiss.omp_get_max_threads() <= FAISS_THREADS):
+            return self._scan.nearest_rows(
+                reduced, cells, count, cell_scan.EVERY_ROW if selected is None else selected
+            )
         parameters = self._asking(cells.shape[1], count)
         if selected is not None:
             selector = faiss.IDSelectorBitmap(selected)
             parameters = faiss.SearchParametersIVF(nprobe=cells.shape[1], sel=selector)
-        return search_cells(self.index, self.cells.distances(queries).queries, cells, count, parameters)
+        return search_cells(self.index, reduced, cells, count, parameters)
+
+    @cached_property
+    def _scan(self) -> CellScan | None:
+        """Its codes, where they can be scanned by compiled code."""
+        return None if self.cells is None else self.cells.scan(self.index)
 
     def distances(self, queries: Vectors, scores: Float32[np.ndarray, " q"]) -> Float32[np.ndarray, " q"]:
         """The squared distances, as the index has them, of rows that score so much."""
@@ -389,6 +439,7 @@ class FaissIndex:
         """How many candidates one search can give."""
         return faiss_library.most_neighbours(self.index)
 
+    @cached_property
     def efforts(self) -> tuple[int, int]:
         """The least and the most effort that make sense; equal where the type knows none."""
         return search_effort(self.index)[:2]
@@ -397,7 +448,7 @@ class FaissIndex:
     def strained(self) -> bool:
         """Whether it has to look so hard that another type may be faster."""
         first = self.settings[0]
-        return max(first.visited, first.effort) > EASY_SHARE * self.efforts()[1]
+        return max(first.visited, first.effort) > EASY_SHARE * self.efforts[1]
 
     @property
     def recall(self) -> float:

@@ -202,7 +202,7 @@ def tune_setting(
     setting needs no less effort than a wide one, so it is looked for upwards from there.
     """
     tried: list[tuple[SearchSetting, float]] = []
-    least, most_effort = ann.efforts()
+    least, most_effort = ann.efforts
     efforts = [least]
     while efforts[-1] < most_effort:
         efforts.append(min(most_effort, max(efforts[-1] + 1, int(efforts[-1] * STEP))))

@@ -203,7 +203,7 @@ def tuned(
         return replace(one, recall=recall, seconds=one.effort + one.candidates / 100), least
 
     monkeypatch.setattr(ProbeTruth, "measure", measure)
-    monkeypatch.setattr(FaissIndex, "efforts", lambda _: efforts)
+    monkeypatch.setattr(FaissIndex, "efforts", efforts)
     monkeypatch.setattr(FaissIndex, "most", most)
     ann = FaissIndex("any", L2Reduction(2, None, lifted=False), None)
     return tuning.tune_setting(ann, truth(1, 10), 0.95)

@@ -42,7 +42,9 @@ async function keep(hit, verdict) {
 }
 
 async function takeBack(id) {
-  const at = place(id), kept = noted.get(at);
+  const at = place(id), verdict = verdictOf(id);
+  if (verdict && !noted.has(at)) keep({ id }, verdict).catch(() => {}); // of an earlier visit: the same verdict again has its number
+  const kept = noted.get(at);
   learn(id, null);
   const number = await kept?.catch(() => null);
   if (number == null) return;
@@ -70,7 +72,10 @@ export function thumbs(hit) {
   const buttons = [["good", "A good result"], ["bad", "A bad result"]].map(([verdict, label]) =>
     iconButton("thumb", `${label}: ${name}`, () => judge(hit, verdict, buttons), { "data-verdict": verdict, "aria-pressed": String(verdict === now) }));
   const last = buttons.find(({ dataset }) => `${dataset.verdict} ${hit.id}` === pressed);
-  if (last && document.activeElement === document.body) requestAnimationFrame(() => last.focus());
+  if (last && document.activeElement === document.body) requestAnimationFrame(() => {
+    last.closest(".card")?.firstChild.focus(); // what a card can do is visible only while the card has the keyboard
+    last.focus();
+  });
   return buttons;
 }
 

@@ -48,6 +48,20 @@ def test_thumbs_order_a_search_at_once_and_a_click_takes_them_back(page: Page, s
     assert not page.complaints()
 
 
+def test_a_thumb_of_an_earlier_visit_is_taken_back_in_the_service_too(page: Page, shop: House) -> None:
+    page.open("/?q=a+red+box")
+    page.wait(lambda: page.best() == "red-box" and page.count("#results .thumbs") > 0)
+    judge(page, "blue-box", "good")
+    page.wait(lambda: page.best() == "blue-box")
+    holder = "return document.activeElement.closest('.card')?.dataset.item"
+    page.wait(lambda: page.script(holder) == "blue-box")  # the keyboard stays with the result
+    page.wait(lambda: len(shop.client.get("/v1/feedback").json()["feedback"]) == 1)
+    page.driver.refresh()
+    page.click("#judged button")
+    page.wait(lambda: page.best() == "red-box")
+    page.wait(lambda: not shop.client.get("/v1/feedback").json()["feedback"])
+
+
 def test_variety_is_part_of_the_address(page: Page) -> None:
     page.open("/?q=a+red+box")
     page.wait(lambda: page.best() == "red-box")

@@ -13,6 +13,7 @@ const STEP = 24;
 const BEST = 100; // of a search that are sorted
 const KEPT = 12;
 const SLOW_MS = 150;
+const REST = 5; // seconds until a page that failed is asked for again
 const kept = new Map(); // answers by signature, youngest last
 let shown = null; // the answer on screen: {asked, hits, next, offset, done, status, top}
 let waiting = null; // aborts the search under way
@@ -138,19 +139,25 @@ export async function run(asked, back) {
   if (shown === answer) tell(answer);
 }
 
+// Returns the seconds until it may be asked for again by itself.
 async function further() {
   const answer = shown;
-  if (!answer || answer.done || answer.busy) return;
+  if (!answer || answer.done || answer.busy) return 0;
+  let rest = 0;
   answer.busy = true;
   $("more").textContent = "Loading …";
   try {
     results.append(await extend(answer));
     tell(answer);
   } catch (error) {
-    if (error.name !== "AbortError") $("status").textContent = error.message;
+    if (error.name !== "AbortError") {
+      $("status").textContent = error.message;
+      rest = error.wait || REST;
+    }
   }
   answer.busy = false;
   $("more").textContent = "Show more";
+  return rest;
 }
 
 // What is kept is out of date: something was written.
@@ -174,8 +181,8 @@ export function listen(onAgain, onAway) {
   const end = new IntersectionObserver(async ([seen]) => {
     if (!seen.isIntersecting || $("more").hidden) return;
     end.unobserve($("more"));
-    await further();
-    end.observe($("more"));
+    const rest = await further();
+    setTimeout(() => end.observe($("more")), 1000 * rest);
   }, { rootMargin: "600px" });
   end.observe($("more"));
   history.scrollRestoration = "manual";

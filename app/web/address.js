@@ -86,8 +86,10 @@ export function current() {
 
 // Goes on from what is asked now; `changes` say what is different. Other clues have no examples yet.
 export function go(changes) {
-  const next = { ...current(), item: null, ...(changes.clues && { good: [], bad: [] }), ...changes };
-  history.pushState({ clues: next.clues, inner: Boolean(next.item) }, "", format(next));
+  const now = current();
+  const next = { ...now, item: null, ...(changes.clues && { good: [], bad: [] }), ...changes };
+  const inner = !next.item ? 0 : !now.item ? 1 : history.state?.inner ? history.state.inner + 1 : 0; // steps back to where no item is open
+  history.pushState({ clues: next.clues, inner }, "", format(next));
   dispatchEvent(new PopStateEvent("popstate"));
 }
 

@@ -60,6 +60,7 @@ export const feedback = (body) => post(`${root()}/feedback`, body);
 export const forgetFeedback = (id) => ask(`${root()}/feedback/${id}`, { method: "DELETE" });
 export const counted = async (filter) => (await post(`${root()}/items/count`, { filter })).count;
 export const patch = (id, body) => ask(itemAddress(id), { method: "PATCH", body: JSON.stringify(body), headers: { "content-type": "application/json" } });
+export const smallOf = ({ kind, url }) => (kind === "photo" ? `${url}&small=true` : url); // of every kind of file, as WebP
 export const thumbnailOf = (id) => `${itemAddress(id)}/thumbnail`;
 export const modelOf = ({ id, files: [first] }) => first && `${itemAddress(id)}/model${new URL(first.url, location).search}`;
 export const archiveOf = (ids) => `${root()}/archive?${new URLSearchParams(ids.map((id) => ["id", id]))}`;

@@ -67,6 +67,7 @@ async function follow(event) {
   if (!asked.item) detail.hide();
   if (asked.shelf !== place) {
     place = asked.shelf;
+    selection.clear();
     learn().catch(() => {});
   }
   if (signature(asked) !== shown) {

@@ -2,12 +2,13 @@
 // One clue of words stays in the box; several clues are chips, and the box takes the next one.
 
 import { current, fileClue, fileOf, go, weightOf } from "./address.js";
-import { item } from "./api.js";
+import { item, smallOf } from "./api.js";
 import { $, h, icon, iconButton, nameOf, redraw } from "./dom.js";
 import { isMesh } from "./question.js";
 
 const WEIGHTS = [-2, -1, -0.5, 0.5, 1, 2];
 let apart = false; // a lone clue of words is a chip too, because another will follow
+let drawn = ""; // the clues on screen: as long as they stay, so does what is typed
 const pictures = new Map(); // addresses of the dropped pictures, by key
 
 const lone = (clues) => (!apart && clues.length === 1 && clues[0].words && weightOf(clues[0]) === 1 ? clues[0] : null);
@@ -20,15 +21,12 @@ function withDraft() {
   return draft() ? [...clues, { words: draft() }] : clues;
 }
 
-export const add = (clue) => go({ clues: [...current().clues, clue], all: false });
-
-export function askWith(file) {
-  go({ clues: [...withDraft(), fileClue(file)], all: false });
-}
+export const add = (...clues) => go({ clues: [...withDraft(), ...clues], all: false });
+export const askWith = (files) => add(...files.map(fileClue));
 
 function changed(place, weight) {
   apart = true;
-  go({ clues: current().clues.flatMap((clue, i) => (i !== place ? [clue] : weight === null ? [] : [{ ...clue, weight }])) });
+  go({ clues: withDraft().flatMap((clue, i) => (i !== place ? [clue] : weight === null ? [] : [{ ...clue, weight }])) });
   if (weight === null) $("words").focus();
 }
 
@@ -40,14 +38,15 @@ function faceOf(clue) {
     item(clue.like).then((found) => {
       name.textContent = nameOf(found);
       const seen = found.observations.find((one) => one.url);
-      if (seen) Object.assign(image, { src: seen.url, hidden: false });
+      if (seen) Object.assign(image, { src: smallOf(seen), hidden: false });
     }, () => {});
     return [image, name];
   }
   const file = fileOf(clue);
   if (isMesh(file)) return [icon("mesh"), file.name];
   if (!pictures.has(clue.key)) pictures.set(clue.key, URL.createObjectURL(file));
-  return [h("img", { src: pictures.get(clue.key), alt: "" }), file.name];
+  const image = h("img", { src: pictures.get(clue.key), alt: "", onerror: () => image.replaceWith(icon("picture")) }); // no browser shows every kind
+  return [image, file.name];
 }
 
 function chip(clue, place) {
@@ -71,7 +70,9 @@ export function show({ clues, target }) {
   const words = lone(clues);
   redraw($("clues"), ...(words ? [] : clues.map(chip)));
   $("clues").hidden = Boolean(words) || !clues.length;
-  $("words").value = words?.words ?? "";
+  const stamp = JSON.stringify([clues, apart]);
+  if (stamp !== drawn || !draft()) $("words").value = words?.words ?? "";
+  drawn = stamp;
   $("words").placeholder = $("clues").hidden ? "Describe it, or drop a picture or mesh" : "and …";
   document.querySelector(`[name=target][value=${target}]`).checked = true;
   const said = clues.map((clue) => clue.words ?? clue.like ?? fileOf(clue).name).join(" + ");

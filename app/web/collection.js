@@ -8,10 +8,9 @@ import { bytesOf, chosen, drafts, formOf, unpack } from "./gather.js";
 const AT_ONCE = 2;
 const TRIES = 5;
 const dialog = $("collection");
-let busy = null; // aborts the upload under way
+let upload = null; // the one under way: {stop, waiting, all, added, failed, done}
 let going = Promise.resolve(), goOn = null; // while it is paused, the second ends the wait for the first
 let limits = null;
-let retell = () => {};
 let changed = () => {};
 
 export function describe({ bundle, collection, limits: found }) {
@@ -65,50 +64,57 @@ function offerReport() {
   $("report").hidden = !lines.length;
 }
 
+function tell() {
+  const { done, all } = upload;
+  Object.assign($("progress"), { value: done, max: Math.max(1, all) });
+  $("adding").textContent = `${done} of ${count(all, "item")}${goOn ? ", paused" : ""}`;
+}
+
+function enqueue({ items, refused }) {
+  upload.waiting.push(...items);
+  upload.all += items.length;
+  upload.failed += refused.length;
+  refused.forEach((one) => refuse(one));
+  showProgress(upload.all > 0);
+  tell();
+}
+
+async function work() {
+  const { signal } = upload.stop;
+  for (let draft = upload.waiting.shift(); draft; draft = upload.waiting.shift()) {
+    await going;
+    if (signal.aborted) return;
+    try {
+      const { warnings } = await send(draft, signal);
+      upload.added += 1;
+      for (const why of warnings) refuse({ name: draft.id, why: `was added, but ${why}` }, false);
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      upload.failed += 1;
+      refuse({ name: draft.id, why: error.message });
+      if (error.code === "unreachable") upload.stop.abort();
+    }
+    upload.done += 1;
+    tell();
+  }
+}
+
+// Files that come while others are added are added after them.
 async function add(files) {
-  if (busy) return;
-  busy = new AbortController();
-  const { items, refused } = drafts(files);
-  const { signal } = busy;
-  let added = 0, failed = refused.length, done = 0;
+  const found = drafts(files);
+  if (upload) return enqueue(found);
+  upload = { stop: new AbortController(), waiting: [], all: 0, added: 0, failed: 0, done: 0 };
   $("refused").replaceChildren();
   $("report").hidden = true;
-  refused.forEach((one) => refuse(one));
   setPaused(false);
-  const waiting = [...items];
-  const tell = () => {
-    Object.assign($("progress"), { value: done, max: Math.max(1, items.length) });
-    $("adding").textContent = `${done} of ${count(items.length, "item")}${goOn ? ", paused" : ""}`;
-  };
-  retell = tell;
-  showProgress(items.length > 0);
-  $("pick").disabled = true;
-  tell();
-  const worker = async () => {
-    for (let draft = waiting.shift(); draft; draft = waiting.shift()) {
-      await going;
-      if (signal.aborted) return;
-      try {
-        const { warnings } = await send(draft, signal);
-        added += 1;
-        for (const why of warnings) refuse({ name: draft.id, why: `was added, but ${why}` }, false);
-      } catch (error) {
-        if (error.name === "AbortError") return;
-        failed += 1;
-        refuse({ name: draft.id, why: error.message });
-        if (error.code === "unreachable") busy.abort();
-      }
-      done += 1;
-      tell();
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, worker));
-  const notes = [`${count(added, "item")} added`, failed && `${failed} refused`, signal.aborted && "stopped"];
+  enqueue(found);
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
+  const { added, failed, stop } = upload;
+  upload = null;
+  const notes = [`${count(added, "item")} added`, failed && `${failed} refused`, stop.signal.aborted && "stopped"];
   $("adding").textContent = `${notes.filter(Boolean).join(", ")}.`;
   showProgress(false);
   offerReport();
-  $("pick").disabled = false;
-  busy = null;
   if (added) changed();
 }
 
@@ -124,8 +130,8 @@ export function listen(onChange) {
   dialog.addEventListener("click", (event) => { if (event.target === dialog || event.target.closest(".close")) dialog.close(); });
   for (const input of [$("add-files"), $("add-folder")])
     input.addEventListener("change", () => { const files = chosen(input.files); input.value = ""; add(files); });
-  $("stop").addEventListener("click", () => { busy?.abort(); setPaused(false); });
-  $("pause").addEventListener("click", () => { setPaused(!goOn); retell(); });
+  $("stop").addEventListener("click", () => { upload?.stop.abort(); setPaused(false); });
+  $("pause").addEventListener("click", () => { setPaused(!goOn); tell(); });
   $("browse").addEventListener("click", () => { dialog.close(); go({ clues: [], where: {}, all: true }); });
-  addEventListener("beforeunload", (event) => { if (busy) event.preventDefault(); });
+  addEventListener("beforeunload", (event) => { if (upload) event.preventDefault(); });
 }

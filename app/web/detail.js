@@ -53,7 +53,7 @@ async function neighbours(id, place) {
   if (latest !== id) return;
   place.append(h("h3", {}, "Similar"), h("ul", { class: "near" }, ...hits.map((hit, i) => {
     const name = nameOf(hit);
-    return h("li", {}, link(hit.id, { "aria-label": `Open ${name}, ${hit.id}`, title: name }, faces[i] ? thumbnail(faces[i].url) : name));
+    return h("li", {}, link(hit.id, { "aria-label": `Open ${name}, ${hit.id}`, title: name }, faces[i] ? thumbnail(api.smallOf(faces[i])) : name));
   })));
 }
 
@@ -101,7 +101,7 @@ function deletion({ id, payload: { source, path, content } }, name, gone) {
 }
 
 // Back to the grid; an item opened from its own address has none in the history.
-export const leave = () => (history.state?.inner ? history.back() : go({}));
+export const leave = () => (history.state?.inner ? history.go(-history.state.inner) : go({}));
 
 export async function show(id, gone) {
   if (latest === id && dialog.open) return;
@@ -143,7 +143,10 @@ export function hide() {
   latest = null;
   stage?.close();
   stage = null;
-  if (dialog.open) dialog.close();
+  if (!dialog.open) return;
+  dialog.close();
+  const at = document.activeElement;
+  if (at === document.body || dialog.contains(at)) $("results").focus(); // what it was opened by is gone
 }
 
 export function listen() {

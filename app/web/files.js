@@ -2,20 +2,25 @@
 
 import * as collection from "./collection.js";
 import { $ } from "./dom.js";
+import { say } from "./searching.js";
 
-const MOST = 8; // files of one drop that become clues
+const MOST = 8; // files that a search takes at once
 
-export function receive(take) {
+export function receive(ask) {
+  const take = (files) => {
+    if (files.length > MOST) say("Too many files", [`Search with at most ${MOST} at once; these are ${files.length}.`], true);
+    else ask(files);
+  };
   $("file").addEventListener("change", (event) => {
     const files = [...event.target.files];
     event.target.value = "";
-    files.slice(0, MOST).forEach(take);
+    if (files.length) take(files);
   });
   addEventListener("paste", (event) => {
-    const [file] = event.clipboardData?.files ?? [];
-    if (!file || collection.isOpen()) return;
+    const files = [...event.clipboardData?.files ?? []];
+    if (!files.length || collection.isOpen()) return;
     event.preventDefault();
-    take(file);
+    take(files);
   });
   let depth = 0;
   const over = (change) => {
@@ -32,6 +37,6 @@ export function receive(take) {
     event.preventDefault();
     over(-depth);
     if (collection.isOpen()) collection.take(event.dataTransfer);
-    else [...event.dataTransfer.files].slice(0, MOST).forEach(take);
+    else take([...event.dataTransfer.files]);
   });
 }

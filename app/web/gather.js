@@ -49,24 +49,41 @@ export function drafts(files) {
   return { items: whole, refused };
 }
 
+const MARKS = { "255,254": "utf-16le", "254,255": "utf-16be" };
+
+// The text in a file: as its mark says, as UTF-8, or else as Windows wrote it.
+async function textOf(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const marked = MARKS[bytes.slice(0, 2)];
+  if (marked) return new TextDecoder(marked).decode(bytes);
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return new TextDecoder("windows-1252").decode(bytes);
+  }
+}
+
+const CAPTIONS = ["texts", "captions", "caption", "text"]; // keys of a description, as an ingest reads them
+
 async function noted(file) {
   const unclear = (why) => new Refusal(422, "bad_notes", `${file.name} ${why}`);
   let said;
   try {
-    said = JSON.parse(await file.text());
+    said = JSON.parse(await textOf(file));
   } catch {
     throw unclear("is not JSON that can be read");
   }
-  const { texts = [], meta = {} } = Array.isArray(said) || typeof said === "string" ? { texts: [said].flat() } : (said ?? {});
-  if (!Array.isArray(texts) || !texts.every((text) => typeof text === "string")) throw unclear("has captions that are no texts");
-  return { texts, meta };
+  const fields = said?.constructor === Object ? said : { texts: said };
+  const texts = [fields[CAPTIONS.find((key) => key in fields)] ?? []].flat();
+  if (!texts.every((text) => typeof text === "string")) throw unclear("has captions that are no texts");
+  return { texts, meta: fields.meta ?? {} };
 }
 
 export async function formOf({ mesh, images, texts, notes }) {
   const form = new FormData();
   for (const file of mesh) form.append("mesh", file);
   for (const file of images) form.append("images", file);
-  for (const file of texts) for (const line of (await file.text()).split(/\r?\n/)) if (line.trim()) form.append("texts", line.trim());
+  for (const file of texts) for (const line of (await textOf(file)).split(/\r?\n/)) if (line.trim()) form.append("texts", line.trim());
   for (const file of notes) {
     const said = await noted(file);
     for (const text of said.texts) form.append("texts", text);

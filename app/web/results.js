@@ -1,6 +1,6 @@
 // The grid: a card a hit, with the side that matched.
 
-import { go } from "./address.js";
+import { current, format, go } from "./address.js";
 import * as api from "./api.js";
 import * as clues from "./clues.js";
 import { $, h, iconButton, nameOf, thumbnail, toolbar } from "./dom.js";
@@ -22,7 +22,7 @@ export const speaking = ({ evidence = [] } = {}) => evidence.filter(({ value }) 
 
 const reasons = (hit) => [...new Set(speaking(hit).map(({ leg, text_field }) => legName(leg, text_field)))];
 
-const picture = (seen) => thumbnail(seen.kind === "photo" ? `${seen.url}&small=true` : seen.url);
+const picture = (seen) => thumbnail(api.smallOf(seen));
 
 // A caption that ends with the name was made of it and its folder: it says nothing more.
 const repeats = (text, name) => text.toLowerCase().endsWith(name.toLowerCase());
@@ -31,7 +31,7 @@ export const more = (id) => go({ clues: [{ like: id }], all: false });
 
 export function link(id, attributes, ...inside) {
   const onclick = (event) => { if (event.ctrlKey || event.metaKey || event.shiftKey) return; event.preventDefault(); go({ item: id }); };
-  return h("a", { href: `/?item=${encodeURIComponent(id)}`, onclick, ...attributes }, ...inside);
+  return h("a", { href: format({ ...current(), item: id }), onclick, ...attributes }, ...inside);
 }
 
 const line = (text, title) => text && h("span", { class: "words", title }, text);

@@ -1,7 +1,7 @@
 // Items that are selected: their originals as one file, tags, two side by side.
 
 import * as api from "./api.js";
-import { $, count, h, iconButton } from "./dom.js";
+import { $, count, h, iconButton, isFree } from "./dom.js";
 
 const MOST = 100; // as many as an address can name
 const chosen = new Map(); // names by id
@@ -16,7 +16,10 @@ function mark(id, isChosen) {
 }
 
 function choose(id, name, isChosen) {
-  if (isChosen && chosen.size === MOST) return tell(`At most ${MOST} items can be selected.`);
+  if (isChosen && chosen.size === MOST) {
+    mark(id, false);
+    return tell(`At most ${MOST} items can be selected.`);
+  }
   if (isChosen) chosen.set(id, name);
   else chosen.delete(id);
   mark(id, isChosen);
@@ -40,42 +43,20 @@ export function clear() {
   show();
 }
 
-// Each of the items has these tags afterwards, beside those that it has.
-async function tag(words) {
-  const wanted = words.split(",").map((one) => one.trim()).filter(Boolean);
-  api.forget();
-  for (const id of chosen.keys()) {
-    const { payload } = await api.item(id);
-    await api.patch(id, { payload: { tags: [...new Set([payload.tags ?? []].flat().concat(wanted))] } });
-  }
-  tell(`${count(chosen.size, "item")} tagged: ${wanted.join(", ")}.`);
+function tagged(words) {
+  tell(`${count(chosen.size, "item")} tagged: ${words.join(", ")}.`);
   clear();
   changed();
-}
-
-function tagForm() {
-  const field = h("input", { class: "field", "aria-label": "Tags, with commas between them", placeholder: "tag, another", required: true });
-  const send = async (event) => {
-    event.preventDefault();
-    await tag(field.value).catch((error) => trouble.replaceChildren(error.message));
-  };
-  const trouble = h("span", { class: "bad", role: "alert" });
-  return [h("form", { class: "keyed", onsubmit: send }, field, h("button", { type: "submit", class: "solid" }, "Add"), trouble), field];
 }
 
 function show() {
   const ids = [...chosen.keys()];
   document.body.classList.toggle("picking", ids.length > 0);
   $("picked").hidden = !ids.length;
-  const asksTags = () => {
-    const [form, field] = tagForm();
-    $("picked").append(form);
-    field.focus();
-  };
   $("picked").replaceChildren(
     h("strong", { role: "status" }, `${ids.length} selected`),
     h("a", { class: "plain", href: api.archiveOf(ids), download: "multifold.zip" }, "Download"),
-    h("button", { class: "plain", onclick: (event) => { event.target.disabled = true; asksTags(); } }, "Add tags"),
+    h("button", { class: "plain", onclick: async (event) => { event.target.disabled = true; (await import("./ondemand/tags.js")).ask($("picked"), ids, tagged); } }, "Add tags"),
     h("button", { class: "plain", disabled: ids.length !== 2, onclick: async () => (await import("./ondemand/compare.js")).compare(ids) }, ids.length === 2 ? "Compare" : "Compare two"),
     iconButton("cross", "End the selection", clear));
 }
@@ -87,7 +68,7 @@ export function listen(onChange) {
   addEventListener("keydown", (event) => {
     if (document.querySelector("dialog[open]")) return;
     if (event.key === "Escape" && chosen.size && !event.target.closest("details")) clear();
-    const card = event.key === "x" && event.target.classList.contains("open") && event.target.closest(".card");
+    const card = event.key.toLowerCase() === "x" && isFree(event) && event.target.classList.contains("open") && event.target.closest(".card");
     card?.querySelector?.(".pick input")?.click();
   });
 }

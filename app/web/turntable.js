@@ -1,5 +1,6 @@
 // The pictures of an item: views turn by dragging or arrow keys. A mesh is shown in 3D over them, where the browser can.
 
+import { smallOf } from "./api.js";
 import { h, patient } from "./dom.js";
 
 const DRAG = 36; // pixels from one view to the next
@@ -17,7 +18,7 @@ export function turntable(pictures, matched, mesh, name) {
     large, mark);
   const thumbs = pictures.map((seen, place) =>
     h("button", { class: isMatch(seen) ? "match" : null, "aria-label": `${seen.kind} ${seen.index + 1}${isMatch(seen) ? ", the one that matched" : ""}`, onclick: () => { touched = true; turn(place); } },
-      h("img", { src: seen.url, alt: "" })));
+      h("img", { src: smallOf(seen), alt: "" })));
   const solidButton = h("button", { class: "in3d", hidden: true, "aria-pressed": "false", onclick: () => raise(true) }, "3D");
   let at = 0;
   let viewer = null, isSolid = false, touched = false, closed = false;
@@ -32,10 +33,10 @@ export function turntable(pictures, matched, mesh, name) {
     hint.hidden = solid;
   }
 
-  // Larger than it was searched with, as soon as it is rendered.
+  // Larger, as soon as it is there: a view is rendered anew, a photo is the file, if the browser can show it.
   function sharpen(seen) {
-    if (seen.kind !== "view" || !mesh) return;
-    const src = `${seen.url}&size=${LARGE}`;
+    if (seen.kind === "view" && !mesh) return;
+    const src = seen.kind === "view" ? `${seen.url}&size=${LARGE}` : seen.url;
     const image = h("img", { src, alt: "" });
     image.decode().then(() => { if (pictures[at] === seen) large.src = src; }, () => {});
   }
@@ -68,7 +69,8 @@ export function turntable(pictures, matched, mesh, name) {
     raise(false);
     sharpen(seen);
     const said = `${seen.kind} ${seen.index + 1}`;
-    large.src = link.href = seen.url;
+    large.src = smallOf(seen);
+    link.href = seen.url;
     mark.textContent = isMatch(seen) ? `${said} · matched` : said;
     mark.classList.toggle("match", isMatch(seen));
     table.setAttribute("aria-valuenow", at + 1);

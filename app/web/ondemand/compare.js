@@ -23,7 +23,7 @@ function table(items) {
 
 function face(item) {
   const seen = item.observations.find(({ kind }) => kind === "view") ?? item.observations.find(({ url }) => url);
-  return seen ? thumbnail(seen.url, { alt: nameOf(item), loading: "eager" }) : h("p", { class: "quiet" }, "no picture");
+  return seen ? thumbnail(api.smallOf(seen), { alt: nameOf(item), loading: "eager" }) : h("p", { class: "quiet" }, "no picture");
 }
 
 export async function compare(ids) {

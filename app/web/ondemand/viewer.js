@@ -81,7 +81,7 @@ export async function open(address, name, camera = orbit()) {
   };
   // Whether a key was meant for the viewer.
   function keys(event) {
-    const act = acts[event.key];
+    const act = acts[event.key] ?? acts[event.key.toLowerCase()];
     const vertical = event.key === "ArrowUp" || event.key === "ArrowDown"; // else they scroll
     if (!act || event.ctrlKey || event.metaKey || event.altKey || (vertical && event.target !== canvas)) return false;
     event.preventDefault();

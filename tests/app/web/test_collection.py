@@ -1,5 +1,6 @@
 """The collection in a browser: adding and deleting; and what the page says while the service is not ready."""
 
+import codecs
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -77,6 +78,7 @@ def test_files_are_added_searched_and_deleted(empty: Page, own: House) -> None:
     page.click("#detail .danger")
     page.wait(lambda: not page.find("#detail").is_displayed() and page.best() == "photo")
     assert page.texts("#note") == ["Chair (chair) is deleted."]
+    page.wait(lambda: page.script("return document.activeElement.id") == "results")
     page.wait(lambda: page.texts("#stock") == ["1 item"])
     assert own.client.get("/v1/items/chair").status_code == 404
 
@@ -88,6 +90,40 @@ def test_every_format_that_is_read_can_be_added_and_searched_with(page: Page) ->
     drafted = page.driver.execute_async_script(DRAFT, names)
     assert drafted == [len(EXTENSIONS), len(names), 0]
     assert set(EXTENSIONS) <= set(str(page.find("#file").get_attribute("accept")).split(","))
+
+
+def test_texts_are_read_as_an_ingest_reads_them(empty: Page, own: House) -> None:
+    empty.open()
+    empty.open_collection()
+    files = {
+        "windows.txt": "ein gr\u00fcner Stuhl".encode("cp1252"),
+        "wide.txt": "ein breiter Stuhl".encode("utf-16"),
+        "wider.txt": codecs.BOM_UTF16_BE + "noch einer".encode("utf-16-be"),
+        "marked.txt": codecs.BOM_UTF8 + b"ein Stuhl",
+        "one.png": png("red"),
+        "one.json": b'{"caption": "a caption of its own"}',
+    }
+    empty.drop(files)
+    empty.wait(lambda: empty.find("#adding").text == "5 items added.")
+    items = own.client.post("/v1/items/scroll", json={}).json()["items"]
+    texts = {item["id"]: [one["text"] for one in item["observations"] if one["text"]] for item in items}
+    assert texts == {
+        "windows": ["ein gr\u00fcner Stuhl"],
+        "wide": ["ein breiter Stuhl"],
+        "wider": ["noch einer"],
+        "marked": ["ein Stuhl"],
+        "one": ["a caption of its own"],
+    }
+
+
+def test_what_comes_during_an_upload_is_added_too(empty: Page, own: House) -> None:
+    empty.open()
+    empty.open_collection()
+    empty.drop({"one.txt": b"a red box", "two.txt": b"a green box"})
+    empty.drop({"three.txt": b"a blue box", "odd.psd": b"x"})  # at once after it
+    empty.wait(lambda: empty.find("#adding").text == "3 items added, 1 refused.")
+    assert empty.texts("#refused li") == ["odd.psd not a kind of file that can be added"]
+    assert set(own.service.collection.ids()) == {"one", "two", "three"}
 
 
 def test_a_folder_is_added_under_its_paths(empty: Page, own: House, tmp_path: Path) -> None:
@@ -135,7 +171,12 @@ def test_a_collection_is_chosen(empty: Page, own: House) -> None:
     page.open("?in=chairs&q=a+red+chair&target=text")
     page.wait(lambda: len(page.found()) == 2 and page.find("#shelf").is_displayed())
     page.shot("chosen")
+    href = str(page.find("#results .open").get_property("href"))
+    assert href == f"{page.driver.current_url}&item={page.best()}"  # for another window
+    page.press("#results .open", "X")
+    page.wait(lambda: page.find("#picked strong").text == "1 selected")
     page.press("#shelf", "main")
     page.wait(lambda: page.find("#stock").text == "1 item")
     assert "in=" not in page.driver.current_url
+    assert not page.find("#picked").is_displayed()  # a selection is of one collection
     own.client.delete("/v1/collections/chairs")

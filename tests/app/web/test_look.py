@@ -1,14 +1,16 @@
 """Looking closer in a browser: filters, one item with all its sides, copies for the clipboard."""
 
+import io
 import json
 import shlex
 
 import pytest
+from PIL import Image
 from selenium.webdriver import ActionChains, Keys
 
 from tests.app import browser
 from tests.app.browser import Page
-from tests.app.house import House
+from tests.app.house import House, png
 
 pytestmark = browser.marks
 CARD = 300
@@ -133,6 +135,23 @@ def test_neighbours_lead_on_and_back_leads_back(page: Page) -> None:
     assert not page.find("#detail").is_displayed()
 
 
+def test_closing_closes_all_that_was_opened_in_between(page: Page) -> None:
+    page.open("/?q=a+red+box")
+    page.wait(lambda: page.best() == "red-box")
+    page.click("#results .open")
+    page.click("#detail .near a")
+    page.wait(lambda: page.count("#detail .id") and page.find("#detail .id").text != "red-box")
+    page.press("#detail", Keys.ESCAPE)
+    page.wait(lambda: page.driver.current_url == f"{page.url}/?q=a+red+box")
+    assert not page.find("#detail").is_displayed()
+    page.open("/?item=red-box")
+    page.click("#detail .near a")
+    page.wait(lambda: page.find("#detail .id").text != "red-box")
+    page.press("#detail", Keys.ESCAPE)
+    page.wait(lambda: page.driver.current_url == f"{page.url}/")
+    assert not page.find("#detail").is_displayed()
+
+
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_command_for_a_search_finds_the_same(page: Page, shop: House, query: str) -> None:
     page.open(f"/?{query}")
@@ -175,6 +194,57 @@ def test_further_pages_come_by_themselves(page: Page, shop: House) -> None:
         page.wait(lambda: page.best() == "blue-box")
     finally:
         shop.client.post("/v1/items/delete", json={"ids": names})
+
+
+def test_a_page_that_fails_is_not_asked_for_without_a_pause(page: Page, shop: House) -> None:
+    names = [f"more-{place:02}" for place in range(40)]
+    shop.client.post("/v1/items", json={"items": [{"id": name, "texts": ["a yellow box"]} for name in names]})
+    command = page.driver.execute_cdp_cmd
+    network = {"latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
+    try:
+        page.open("/?q=yellow&target=text&diversity=0")
+        page.wait(lambda: len(page.found()) == 24)
+        page.requests()
+        command("Network.enable", {})
+        command("Network.emulateNetworkConditions", {**network, "offline": True})
+        page.script("scrollTo(0, document.body.scrollHeight)")
+        page.wait(lambda: "offline" in page.find("#status").text)
+        page.script("return new Promise((resolve) => setTimeout(resolve, 1000))")
+        asked = [url for url in page.requests() if url.endswith("/v1/search")]
+        assert len(asked) == 1
+        command("Network.emulateNetworkConditions", {**network, "offline": False})
+        page.wait(lambda: len(page.found()) == 44)
+    finally:
+        command("Network.emulateNetworkConditions", {**network, "offline": False})
+        shop.client.post("/v1/items/delete", json={"ids": names})
+
+
+def test_a_photo_that_no_browser_shows_is_shown(page: Page, shop: House) -> None:
+    out = io.BytesIO()
+    Image.open(io.BytesIO(png("green"))).save(out, "TIFF")
+    shop.client.put("/v1/items/scan", files={"images": ("scan.tif", out.getvalue())})
+    shown = """return [...document.querySelectorAll('#detail .stage img, .clue img')]
+        .map((image) => image.complete && image.naturalWidth > 0)"""
+    try:
+        page.open("/?item=scan")
+        page.wait(lambda: page.script(shown) == [True, True])
+        page.open("/?like=scan")
+        page.wait(lambda: page.script(shown) == [True])
+        page.open()
+        page.drop({"query.tif": out.getvalue()})
+        page.wait(lambda: "scan" in page.found() and page.count(".clue .face svg") == 1)
+    finally:
+        shop.client.delete("/v1/items/scan")
+
+
+def test_a_long_name_leaves_room_for_the_item(page: Page, shop: House) -> None:
+    shop.client.put("/v1/items/long", json={"texts": ["a box"], "payload": {"name": "a long name " * 300}})
+    try:
+        page.open("/?item=long")
+        page.wait(lambda: page.find("#detail-title").is_displayed())
+        assert page.find("#detail .solid").location["y"] < page.script("return innerHeight") / 2
+    finally:
+        shop.client.delete("/v1/items/long")
 
 
 def test_one_may_ask_why_and_walk_towards_the_general(page: Page) -> None:

@@ -1,5 +1,6 @@
 """The search page in a real browser, against a real service. Needs chromium and chromium-driver."""
 
+from base64 import b64encode
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -12,6 +13,11 @@ from tests.app.house import House, box, png
 
 pytestmark = browser.marks
 WEB = Path(__file__).parents[3] / "app" / "web"
+PASTE = """const data = new DataTransfer();
+const bytes = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
+for (const name of ['0.png', '1.png']) data.items.add(new File([bytes], name, {type: 'image/png'}));
+const options = {clipboardData: data, bubbles: true, cancelable: true};
+document.activeElement.dispatchEvent(new ClipboardEvent('paste', options));"""
 MOST = 130_000  # without what is loaded only when it is wanted, in the folder ondemand
 
 
@@ -114,6 +120,33 @@ def test_files_can_be_dropped(page: Page) -> None:
     page.wait(lambda: page.texts(".clue .face") == ["dropped.png", "shape.glb"])
     page.wait(lambda: page.best() == "green-box")
     assert not page.find("#drop").is_displayed()
+    page.driver.back()  # they were one step
+    page.wait(lambda: page.find("h1").is_displayed())
+    page.drop({f"{number}.png": png("green") for number in range(9)})
+    page.wait(lambda: "at most 8 at once; these are 9" in page.find("#message").text)
+    assert page.count(".clue") == 0
+
+
+def test_several_pictures_are_pasted(page: Page) -> None:
+    page.open()
+    page.click("#words")
+    page.script(PASTE, b64encode(png("green")).decode())
+    page.wait(lambda: page.texts(".clue .face") == ["0.png", "1.png"] and page.best() == "green-box")
+
+
+def test_what_is_typed_is_not_lost(page: Page) -> None:
+    page.open("/?q=a+red+box")
+    page.wait(lambda: page.best() == "red-box")
+    page.press("#words", " or two")
+    page.open_options()
+    page.click("#fold")
+    page.wait(lambda: page.driver.current_url == f"{page.url}/?q=a+red+box&fold=1")
+    assert page.find("#words").get_property("value") == "a red box or two"
+    page.open("/?like=red-box")
+    page.wait(lambda: len(page.found()) == 3)
+    page.press("#words", "blue")
+    page.click('.clue [aria-label^="More of"]')
+    page.wait(lambda: page.driver.current_url == f"{page.url}/?like=red-box&w=2&q=blue")
 
 
 def test_a_bad_file_is_explained_and_the_next_search_works(page: Page, tmp_path: Path) -> None:

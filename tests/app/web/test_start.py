@@ -136,6 +136,21 @@ def test_selected_items_are_fetched_and_tagged(at: Page, store: House) -> None:
     assert not at.find("#picked").is_displayed()
 
 
+def test_at_most_100_are_selected(at: Page, store: House) -> None:
+    names = [f"more-{place:03}" for place in range(101)]
+    store.client.post("/v1/items", json={"items": [{"id": name, "texts": ["a box"]} for name in names]})
+    chosen = "return document.querySelectorAll('.pick input:checked').length"
+    try:
+        with at.sized(1280, 9000):
+            at.open("/?all=1")
+            at.wait(lambda: at.count(".card .pick input") == 105)
+            at.script("document.querySelectorAll('.card .pick input').forEach((box) => box.click())")
+            at.wait(lambda: at.texts("#picked strong") == ["100 selected"])
+            assert at.script(chosen) == 100
+    finally:
+        store.client.post("/v1/items/delete", json={"ids": names})
+
+
 def test_two_are_compared(at: Page) -> None:
     select(at, "red", "blue")
     at.click("#picked button:nth-of-type(2)")

@@ -1,14 +1,13 @@
 """Features computed in bulk, stored as shards until a collection reads them.
 
 A shard is `NAME.npy` with features float32 [rows, dim] and, written after it, `NAME.json` with the row of
-each feature and their sha256. A folder of shards is complete with its `shards.json`, the sha256 of each;
-interrupted work continues where it ended. Each folder has one writer.
+each feature and their sha256. A folder of shards is complete with its `shards.json`, the sha256 of each. Each
+folder has one writer.
 """
 
 import hashlib
 import io
 import json
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -37,10 +36,6 @@ class FeatureRow:
     index: int
     text: str | None = None
 
-    @property
-    def key(self) -> tuple[str, Kind, int]:
-        return self.id, self.kind, self.index
-
 
 @dataclass(frozen=True)
 class FeatureShard:
@@ -51,16 +46,14 @@ class FeatureShard:
     features: Features
 
 
-def write_shard(folder: Path, name: str, shard: FeatureShard) -> str:
-    """Write a shard; gives the sha256 of its JSON, which vouches for all of it."""
+def write_shard(folder: Path, name: str, shard: FeatureShard) -> None:
+    """Write a shard; its JSON vouches for all of it, and comes last."""
     packed = io.BytesIO()
     np.save(packed, shard.features)
     durable.write_file(folder / f"{name}.npy", packed.getvalue())
     rows = [astuple(row) for row in shard.rows]
     about = {"vector_id": shard.vector_id, "sha256": sha256_of(packed.getvalue()), "rows": rows}
-    description = json.dumps(about).encode()
-    durable.write_file(folder / f"{name}.json", description)
-    return sha256_of(description)
+    durable.write_file(folder / f"{name}.json", json.dumps(about).encode())
 
 
 def read_shard(folder: Path, name: str, expected: str | None = None) -> FeatureShard:
@@ -117,88 +110,22 @@ class FeatureFolder:
     hashes: Mapping[str, str]  # name of a shard -> sha256 of its JSON
 
 
-class ShardWriter:
-    """Writes features into a folder; what an earlier, interrupted writer finished is kept.
-
-    with ShardWriter(folder, vector_id, dim) as out:
-        for rows in batches:
-            missing = [row for row in rows if row not in out]
-            out.write(missing, encode(missing))
-    """
-
-    def __init__(self, folder: Path, vector_id: str, dim: int, rows_per_shard: int = 16_384) -> None:
-        if rows_per_shard < 1 or dim < 1:
-            raise ShardError("a shard holds at least one row, and a feature at least one number")
-        self.folder = folder
-        self.vector_id = vector_id
-        self.dim = dim
-        self.rows_per_shard = rows_per_shard
-        self._rows: list[FeatureRow] = []
-        self._features: list[Features] = []
-        self._finished: dict[str, str] = {}  # name -> sha256
-        self._written: set[tuple[str, Kind, int]] = set()
-        durable.make_folder(folder)
-        durable.remove_temporary_files(folder)
-        self._resume()
-
-    def __enter__(self) -> "ShardWriter":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        """Write the last shard and the manifest; after an error neither, so that the work can go on."""
-        if kind is None:
-            if self._rows:
-                self._flush(len(self._rows))
-            about = {"format": FORMAT, "vector_id": self.vector_id, "dim": self.dim, "rows": len(self)}
-            text = json.dumps({**about, "shards": dict(sorted(self._finished.items()))}, indent=1)
-            durable.write_file(self.folder / MANIFEST, text.encode())
-
-    def __contains__(self, row: FeatureRow) -> bool:
-        return row.key in self._written
-
-    def __len__(self) -> int:
-        return len(self._written)
-
-    def write(self, rows: Sequence[FeatureRow], features: Features) -> None:
-        """Add features; a full shard goes to disk at once."""
-        if features.shape != (len(rows), self.dim):
-            wanted = [len(rows), self.dim]
-            raise ShardError(f"{len(rows)} rows need features {wanted}, not {features.shape}")
-        if not np.isfinite(features).all():
-            raise ShardError("some features are infinite or not numbers; the encoder is at fault")
-        keys = [row.key for row in rows]
-        twice = self._written.intersection(keys) | {key for key, times in Counter(keys).items() if times > 1}
-        if twice:
-            item, kind, index = min(twice)
-            raise ShardError(f"the {kind} {index} of item {item!r} is written twice")
-        self._written.update(keys)
-        self._rows.extend(rows)
-        self._features.append(features.copy())
-        while len(self._rows) >= self.rows_per_shard:
-            self._flush(self.rows_per_shard)
-
-    def _flush(self, count: int) -> None:
-        names = (f"{number:05d}" for number in range(len(self._finished) + 1))
-        name = next(name for name in names if name not in self._finished)
-        features = np.concatenate(self._features)
-        shard = FeatureShard(self.vector_id, tuple(self._rows[:count]), features[:count])
-        self._finished[name] = write_shard(self.folder, name, shard)
-        self._rows, self._features = self._rows[count:], [features[count:]]
-
-    def _resume(self) -> None:
-        """Take over what is whole; a damaged shard is written again."""
-        for path in sorted(self.folder.glob("[0-9]*.json")):
-            try:
-                shard = read_shard(self.folder, path.stem)
-            except ShardError:
-                continue
-            space = shard.vector_id
-            dim = shard.features.shape[1]
-            if (space, dim) != (self.vector_id, self.dim):
-                wanted = f"not of {self.vector_id} with {self.dim}; choose another folder"
-                raise ShardError(f"{self.folder} holds features of {space} with {dim} numbers each, {wanted}")
-            self._finished[path.stem] = sha256_of(path.read_bytes())
-            self._written.update(row.key for row in shard.rows)
+def seal_folder(folder: Path, vector_id: str, dim: int) -> int:
+    """Complete a folder with the manifest of its shards, which are verified; how many rows they hold."""
+    durable.remove_temporary_files(folder)
+    hashes: dict[str, str] = {}
+    rows = 0
+    for path in sorted(folder.glob("[0-9]*.json")):
+        shard = read_shard(folder, path.stem)
+        if (shard.vector_id, shard.features.shape[1]) != (vector_id, dim):
+            raise ShardError(
+                f"{path} holds features of another space than {vector_id}; choose another folder"
+            )
+        hashes[path.stem] = sha256_of(path.read_bytes())
+        rows += len(shard.rows)
+    about = {"format": FORMAT, "vector_id": vector_id, "dim": dim, "rows": rows, "shards": hashes}
+    durable.write_file(folder / MANIFEST, json.dumps(about, indent=1).encode())
+    return rows
 
 
 def read_description(folder: Path) -> FeatureFolder:

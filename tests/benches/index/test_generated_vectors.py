@@ -7,7 +7,7 @@ import pytest
 
 from benches.index import generated_vectors
 from index.plain_space import PlainSpace
-from multifold.files.feature_shards import FeatureRow, ShardWriter
+from multifold.files.feature_shards import FeatureRow, FeatureShard, seal_folder, write_shard
 
 PLAIN = PlainSpace("cosine", 8)
 
@@ -16,13 +16,13 @@ PLAIN = PlainSpace("cosine", 8)
 def features(tmp_path: Path) -> Path:
     """Forty things with two views and ten captions each; their features say which is which."""
     rng = np.random.default_rng(0)
-    with ShardWriter(tmp_path, PLAIN.vector_id, 8, rows_per_shard=100) as out:
-        for number in range(40):
-            views = [FeatureRow(f"{number}", "view", place, None) for place in range(2)]
-            captions = [FeatureRow(f"{number}", "caption", place, "a thing") for place in range(10)]
-            made = rng.standard_normal((12, 8)).astype(np.float32)
-            made[:, 0] = [5.0] * 2 + [-5.0] * 10
-            out.write([*views, *captions], made)
+    for number in range(40):
+        views = [FeatureRow(f"{number}", "view", place, None) for place in range(2)]
+        captions = [FeatureRow(f"{number}", "caption", place, "a thing") for place in range(10)]
+        made = rng.standard_normal((12, 8)).astype(np.float32)
+        made[:, 0] = [5.0] * 2 + [-5.0] * 10
+        write_shard(tmp_path, f"{number:05d}", FeatureShard(PLAIN.vector_id, (*views, *captions), made))
+    seal_folder(tmp_path, PLAIN.vector_id, 8)
     return tmp_path
 
 

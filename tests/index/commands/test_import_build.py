@@ -22,7 +22,7 @@ from index.search import engine_set
 from index.search.query import Query
 from index.store.store import Store
 from multifold.bundle.canary import open_encoder
-from multifold.files.feature_shards import FeatureRow, ShardWriter
+from multifold.files.feature_shards import FeatureRow, FeatureShard, seal_folder, write_shard
 from multifold.types import Item
 from tests import tiny
 from tests.index.commands.shell import DIM, VECTORS, Shell, embeddings, fifty
@@ -84,8 +84,11 @@ def test_shards_of_an_encoder(shell: Shell, tmp_path: Path) -> None:
     features = np.random.default_rng(1).standard_normal((30, tiny.FEATURE)).astype(np.float32)
     rows = [FeatureRow(f"item {n % 10}", "view", n // 10) for n in range(30)]
     for name, vector_id in (("shards", bundle.vector_id), ("other", "ffff")):
-        with ShardWriter(tmp_path / name, vector_id, tiny.FEATURE, rows_per_shard=7) as out:
-            out.write(rows, features)
+        (tmp_path / name).mkdir()
+        for start in range(0, 30, 7):
+            shard = FeatureShard(vector_id, tuple(rows[start : start + 7]), features[start : start + 7])
+            write_shard(tmp_path / name, f"{start:05d}", shard)
+        seal_folder(tmp_path / name, vector_id, tiny.FEATURE)
     (tmp_path / "m.jsonl").write_text('{"id": "item 3", "texts": ["x"], "meta": {"price": 5}}\n')
     asked = ["import", tmp_path / "shards", "--manifest", tmp_path / "m.jsonl"]
     assert shell(*asked, "--bundle", tmp_path / "tiny") == 0

@@ -1,4 +1,4 @@
-"""Shards come back as they were written, survive being stopped, and never hide damage."""
+"""Shards come back as they were written, and never hide damage."""
 
 import json
 import os
@@ -14,10 +14,12 @@ from multifold.durable import temporary_path
 from multifold.files.feature_shards import (
     FeatureFolder,
     FeatureRow,
+    FeatureShard,
     ShardError,
-    ShardWriter,
     read_description,
     read_features,
+    seal_folder,
+    write_shard,
 )
 from multifold.types import Features, Kind
 
@@ -39,11 +41,11 @@ def encode(rows: Sequence[FeatureRow], dim: int = 4) -> Features:
     return np.array([[*number, 0.5][:dim] for number in numbers], np.float32).reshape(len(rows), dim)
 
 
-def fill(folder: Path, rows: Sequence[FeatureRow], batch: int = 5, per_shard: int = 7) -> None:
-    with ShardWriter(folder, SPACE, 4, per_shard) as out:
-        for start in range(0, len(rows), batch):
-            missing = [row for row in rows[start : start + batch] if row not in out]
-            out.write(missing, encode(missing))
+def fill(folder: Path, rows: Sequence[FeatureRow], per_shard: int = 7) -> None:
+    for start in range(0, len(rows), per_shard):
+        some = tuple(rows[start : start + per_shard])
+        write_shard(folder, f"{start:05d}", FeatureShard(SPACE, some, encode(some)))
+    assert seal_folder(folder, SPACE, 4) == len(rows)
 
 
 def content(folder: Path) -> dict[FeatureRow, tuple[float, ...]]:
@@ -58,52 +60,20 @@ def expected(rows: Sequence[FeatureRow]) -> dict[FeatureRow, tuple[float, ...]]:
     return dict(zip(rows, map(tuple, encode(rows).tolist()), strict=True))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(st.integers(0, 40), st.integers(1, 12), st.integers(1, 12))
-def test_what_was_written_is_read(
-    tmp_path_factory: pytest.TempPathFactory, count: int, batch: int, per_shard: int
-) -> None:
-    folder, rows = tmp_path_factory.mktemp("shards"), some_rows(count)
-    fill(folder, rows, batch, per_shard)
-    assert list(content(folder).items()) == list(expected(rows).items())
-    sizes = [len(rows) for rows, _ in read_features(folder)]
-    assert all(size == per_shard for size in sizes[:-1])
-    assert read_description(folder) == FeatureFolder(folder, SPACE, 4, count, read_description(folder).hashes)
+@pytest.mark.parametrize(("count", "per_shard"), [(0, 7), (1, 7), (14, 7), (30, 7), (5, 1)])
+def test_what_was_written_is_read(tmp_path: Path, count: int, per_shard: int) -> None:
+    rows = some_rows(count)
+    fill(tmp_path, rows, per_shard)
+    assert list(content(tmp_path).items()) == list(expected(rows).items())
+    hashes = read_description(tmp_path).hashes
+    assert read_description(tmp_path) == FeatureFolder(tmp_path, SPACE, 4, count, hashes)
 
 
-def fill_and_stop(folder: Path, rows: Sequence[FeatureRow], stop_after: int) -> None:
-    with ShardWriter(folder, SPACE, 4, 7) as out:
-        for row in rows[:stop_after]:
-            out.write([row], encode([row]))
-        raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("stop_after", [0, 3, 8, 20, 29])
-def test_stopped_work_goes_on_where_it_ended(tmp_path: Path, stop_after: int) -> None:
-    rows = some_rows(30)
-    with pytest.raises(KeyboardInterrupt):
-        fill_and_stop(tmp_path, rows, stop_after)
-    with pytest.raises(ShardError, match="not finished"):
-        read_description(tmp_path)
-    with ShardWriter(tmp_path, SPACE, 4, 7) as out:
-        missing = [row for row in rows if row not in out]
-        out.write(missing, encode(missing))
-    assert len(missing) == 30 - stop_after // 7 * 7
-    assert content(tmp_path) == expected(rows)
-
-
-def test_a_half_written_shard_is_written_anew(tmp_path: Path) -> None:
-    rows = some_rows(30)
-    ShardWriter(tmp_path, SPACE, 4, 7).write(rows[:25], encode(rows[:25]))  # nobody ends it
-    assert [row for row in rows if row in ShardWriter(tmp_path, SPACE, 4, 7)] == rows[:21]
-    fill(tmp_path, rows)
-    (tmp_path / "00001.json").unlink()
-    (tmp_path / "00003.npy").write_bytes(b"cut short")
+def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
     left = temporary_path(tmp_path / "00000.npy")
     left.write_bytes(b"left behind")
-    fill(tmp_path, rows)
+    fill(tmp_path, some_rows(30))
     assert not left.exists()
-    assert content(tmp_path) == expected(rows)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -128,12 +98,11 @@ def test_missing_and_foreign_folders_are_refused(tmp_path: Path) -> None:
     fill(tmp_path, some_rows(9))
     with pytest.raises(ShardError, match="not of ffff; encode them again"):
         read_features(tmp_path, "ffff")
-    with pytest.raises(ShardError, match="choose another folder"):
-        ShardWriter(tmp_path, "ffff", 4)
-    with pytest.raises(ShardError, match="choose another folder"):
-        ShardWriter(tmp_path, SPACE, 5)
-    (tmp_path / "00001.npy").unlink()
-    with pytest.raises(ShardError, match=r"00001\.npy is missing"):
+    for space, dim in (("ffff", 4), (SPACE, 5)):
+        with pytest.raises(ShardError, match="choose another folder"):
+            seal_folder(tmp_path, space, dim)
+    (tmp_path / "00007.npy").unlink()
+    with pytest.raises(ShardError, match=r"00007\.npy is missing"):
         list(read_features(tmp_path))
 
 
@@ -153,21 +122,6 @@ def test_a_manifest_that_lies_is_refused(tmp_path: Path, change: dict[str, objec
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(ShardError, match=sentence):
         list(read_features(tmp_path))
-
-
-def test_bad_features_are_refused_and_nothing_is_added(tmp_path: Path) -> None:
-    rows = some_rows(2)
-    with ShardWriter(tmp_path, SPACE, 4) as out:
-        with pytest.raises(ShardError, match=r"need features \[2, 4\]"):
-            out.write(rows, np.zeros((2, 3), np.float32))
-        with pytest.raises(ShardError, match="not numbers"):
-            out.write(rows, np.full((2, 4), np.nan, np.float32))
-        with pytest.raises(ShardError, match="written twice"):
-            out.write([rows[0], rows[0]], encode([rows[0], rows[0]]))
-        out.write(rows, encode(rows))
-        with pytest.raises(ShardError, match="written twice"):
-            out.write(rows[:1], encode(rows[:1]))
-    assert content(tmp_path) == expected(rows)
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import file_hash
 from multifold.errors import MultifoldError
 from multifold.files import feature_shards
-from multifold.files.feature_shards import ShardError, ShardWriter
+from multifold.files.feature_shards import ShardError
 from training.data.extraction.parts import FeatureExtractor, ManifestPart, PartFeatures
 
 MOST_DEATHS = 5  # of workers, without a part finished in between, until we give up
@@ -112,8 +112,8 @@ def extract_features(order: ExtractionOrder, work: PartWorker) -> ExtractionRepo
                     file.writelines(json.dumps(line) + "\n" for line in lines)
             feature_shards.write_shard(order.out, f"{result.number:05d}", result.shard)
             bar.update(len(parts[result.number].entries))
-    with ShardWriter(order.out, geometry.vector_id, geometry.geometry.feature_dim) as sealed:
-        return ExtractionReport(len(sealed), _problems(order.out))
+    rows = feature_shards.seal_folder(order.out, geometry.vector_id, geometry.geometry.feature_dim)
+    return ExtractionReport(rows, _problems(order.out))
 
 
 def _exists(out: Path, part: ManifestPart) -> bool:

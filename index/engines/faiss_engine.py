@@ -43,7 +43,13 @@ from index.engines.row_file import ReadCount
 from index.engines.saved_engines import SegmentFiles, SpooledRows
 from index.engines.segments import Segment, SegmentReport, StepTimes, segments_to_merge
 from index.engines.served_queries import Scores, ServedQueries
-from multifold.machine import LOW_PRIORITY, lower_thread_priority, openmp_threads, set_thread_priority
+from multifold.machine import (
+    LOW_PRIORITY,
+    lower_thread_priority,
+    openmp_threads,
+    release_memory,
+    set_thread_priority,
+)
 from multifold.types import Metric, Vector, Vectors
 
 log = logging.getLogger(__name__)
@@ -386,6 +392,8 @@ class FaissEngine:
             del self._jobs[name]
             self._seal_if_due()
         self._files.forget(chosen)
+        chosen.clear()  # so that their memory is free
+        release_memory()
 
     def _merged(self, chosen: list[Segment], make: Make, join: Join) -> Segment:
         living = [part.rows for part in chosen if len(part.rows)]

@@ -113,6 +113,18 @@ def read_rows(
     return header, arrays
 
 
+def release_pages(array: np.ndarray) -> None:
+    """Let go of the memory of an array of `read_rows`; it can be read again from its file."""
+    view: object = array.base
+    data = view.obj if isinstance(view, memoryview) else None
+    if not isinstance(data, mmap.mmap) or not hasattr(data, "madvise"):
+        return
+    start = array.ctypes.data - np.frombuffer(data, np.uint8).ctypes.data
+    first, end = start + -start % mmap.PAGESIZE, start + array.nbytes
+    if first < end:
+        data.madvise(mmap.MADV_DONTNEED, first, end - first)
+
+
 def _mapped(path: Path) -> memoryview:
     try:
         with open(path, "rb") as file:

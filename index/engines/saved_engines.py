@@ -48,6 +48,7 @@ from index.engines.row_file import (
     generation_of,
     open_vectors,
     read_rows,
+    release_pages,
     write_rows,
     write_vectors,
 )
@@ -164,7 +165,8 @@ class SegmentFiles:
         write_segment(path, self._owner, self._metric, part)
         self._files[part.seal] = path
         if (file := part.rows.file) is None:
-            ids, vectors, sizes, *_ = self._read(path)[1]
+            ids, vectors, sizes, index, *_ = self._read(path)[1]
+            release_pages(index)  # FAISS has it in memory
             return replace(part, rows=RowView(ids, vectors, sizes))
         moved = replace(file, path=path.with_suffix(VECTORS))
         if file.path is not None and not file.path.with_suffix(ROWS).exists():
@@ -217,6 +219,7 @@ class SegmentFiles:
                 file = open_vectors(vectors_file, beside, self._dim, apart, self.count)
             rows = RowView(ids, file.vectors, sizes, file=file)
         found = None if ann is None else _read_index(ann, index, rows, self._device)
+        release_pages(index)
         return Segment(rows, found, segments.report_from_json(header["report"]))
 
     def _read(self, path: Path) -> tuple[Header, list[np.ndarray]]:

@@ -1,5 +1,6 @@
 """Codes in memory, vectors in files: the same answers, checked when they are read, and no file left over."""
 
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,13 +9,25 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from benches.service.running_service import resident_bytes
 from index.collection import Collection
-from index.contracts import IndexEngineError, IndexPlan, RowsLostError
+from index.contracts import NOBODY, IndexEngineError, IndexPlan, RowsLostError
 from index.engines import faiss_engine, segments
 from index.engines.builder import SegmentBuilder
 from index.engines.cell_tuning import CellTuner
 from index.engines.faiss_engine import FaissEngine
-from index.engines.row_file import ReadCount, VectorFile, open_vectors, row_sums, write_vectors
+from index.engines.row_file import (
+    BYTES,
+    FLOATS,
+    ReadCount,
+    VectorFile,
+    open_vectors,
+    read_rows,
+    release_pages,
+    row_sums,
+    write_rows,
+    write_vectors,
+)
 from index.engines.saved_engines import SEALED, remove_unlinked_segments
 from multifold.types import Item
 from tests.index.engines.built import exact_of, found, measure_ordinary_queries
@@ -282,6 +295,18 @@ def test_rows_so_few_that_each_is_read_stay_in_memory(tmp_path: Path) -> None:
         live.settle()
         assert [report.file_bytes_per_row for report in live.reports()] == wanted
     live.close()
+
+
+def test_what_was_read_once_takes_no_memory_and_can_be_read_again(tmp_path: Path) -> None:
+    path, index = tmp_path / "x.rows", np.random.default_rng(2).bytes(1 << 25)
+    vectors = np.ones((10, DIM), np.float32)
+    lengths, ids = np.ones(10, np.float32), np.arange(10)
+    write_rows(path, NOBODY, "ip", ids, vectors, lengths, np.frombuffer(index, BYTES))
+    data = read_rows(path, NOBODY, "ip", DIM, FLOATS, BYTES)[1][3]
+    before = resident_bytes(os.getpid())
+    release_pages(data)
+    assert before - resident_bytes(os.getpid()) > len(index) // 2
+    assert data.tobytes() == index
 
 
 def test_a_sum_tells_every_changed_number_and_place() -> None:

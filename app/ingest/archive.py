@@ -12,6 +12,7 @@ from multifold.types import Item
 from renderers.mesh.formats.mesh_file import digest_content
 
 UNSAFE = re.compile(r'[\x00-\x1f\\:*?"<>|]')
+LONGEST = 200  # bytes of a folder's name; file systems take 255, and names of files are a little longer
 MISSING = "MISSING.txt"
 
 
@@ -59,7 +60,7 @@ def _folders(items: Sequence[Item]) -> Iterator[str]:
     """A folder for each item by its id, which leads nowhere else; each is another one, whatever the case."""
     taken: set[str] = set()
     for item in items:
-        parts = [UNSAFE.sub("_", part).strip(". ") for part in item.id.split("/")]
+        parts = [_shortened(UNSAFE.sub("_", part)).strip(". ") for part in item.id.split("/")]
         wanted = name = "/".join(filter(None, parts)) or "item"
         number = 1
         while name.casefold() in taken:
@@ -67,6 +68,10 @@ def _folders(items: Sequence[Item]) -> Iterator[str]:
             name = f"{wanted} ({number})"
         taken.add(name.casefold())
         yield name
+
+
+def _shortened(name: str) -> str:
+    return name.encode()[:LONGEST].decode(errors="ignore")
 
 
 def _files(blobs: Blobs, folder: str, item: Item) -> Iterator[tuple[str, str]]:

@@ -86,3 +86,17 @@ def test_an_archive_is_a_folder_that_an_ingest_reads(shop: House, tmp_path: Path
         shop.client.delete("/v1/items/in%2Fner%2F..%2Fbox")
     assert shop.client.get("/v1/archive", params={"id": "nobody"}).status_code == 404
     assert shop.client.get("/v1/archive").status_code == 422
+
+
+def test_an_archive_of_long_ids_can_be_unpacked(shop: House, tmp_path: Path) -> None:
+    names = ["\u00fc" * 250, "\u00fc" * 249]
+    for name in names:
+        assert shop.client.put(f"/v1/items/{name}", files={"images": ("a.png", png("red"))}).is_success
+    try:
+        answer = shop.client.get("/v1/archive", params={"id": names})
+        with zipfile.ZipFile(io.BytesIO(answer.content)) as archive:
+            archive.extractall(tmp_path)
+        entries = folder.read(tmp_path, FolderLayout(EXTENSIONS, find_companions)).entries
+        assert {entry.id for entry in entries} == set(names)
+    finally:
+        shop.client.post("/v1/items/delete", json={"ids": names})

@@ -6,21 +6,22 @@
 
 Collections are made in a temporary folder and asked over HTTP, with the demo encoder, with one of random
 weights and, if a bundle or a reader is named, with that. `--data` has files, with texts in `items.jsonl`.
-Descriptions in other words have two halves: `choose` is for developing, `report` for nothing but a report.
+Descriptions in other words have two halves: `choose` is for developing, `report` for nothing but a report. Those
+of symbols are for a report alone.
 """
 
 import argparse
 from pathlib import Path
 
 WORK = "benches.quality.quality"
-WORLDS = ("furniture", "mixed", "models", "emoji", "objects")
+WORLDS = ("furniture", "mixed", "models", "emoji", "symbols", "objects")
 ENCODERS = ("demo", "random", "good")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--world", nargs="+", choices=WORLDS, default=WORLDS)
     parser.add_argument("--encoder", nargs="+", choices=ENCODERS, default=ENCODERS)
-    parser.add_argument("--data", type=Path, help="folder with items.jsonl, for models, emoji and objects")
+    parser.add_argument("--data", type=Path, help="folder with items.jsonl, for all worlds but the first two")
     parser.add_argument("--bundle", type=Path, help="a good encoder")
     parser.add_argument("--reader", type=Path, help="a good text reader, for that encoder or the demo's")
     parser.add_argument("--use", choices=("choose", "report"), default="report", help="half of other words")

@@ -20,7 +20,7 @@ from benches.reporting import head, row
 from multifold.errors import MultifoldError
 
 DEMO = Path("bundles/furniture")
-OF_DATA = ("models", "emoji", "objects")
+OF_DATA = ("models", "emoji", "symbols", "objects")
 LEGS: Mapping[str, Mapping[str, str]] = {
     "words": {"lexical": "only"},
     **{side: {"target": side, "lexical": "off"} for side in ("text", "image", "shape")},

@@ -29,8 +29,13 @@ SHARES = (10, 50, 90)  # per cent of a mixed folder that are models
 MIXED = 100  # things in it
 FEW_OWNERS = 10  # items that have all three words of a question, at most
 MESHES = 40  # that ask in one world
-FOLDERS = {"models": "models/", "emoji": "images/noto-emoji/", "objects": "images/kenney-isometric/"}
-MOST = {"models": 290, "emoji": 400, "objects": 403}  # items of a world
+FOLDERS = {
+    "models": "models/",
+    "emoji": "images/noto-emoji/",
+    "symbols": "images/noto-emoji/",
+    "objects": "images/kenney-isometric/",
+}
+MOST = {"models": 290, "emoji": 400, "symbols": 400, "objects": 403}  # items of a world
 TYPES = {".png": "image/png", ".glb": "model/gltf-binary", ".gltf": "model/gltf+json"}
 
 
@@ -114,10 +119,11 @@ class WorldMaker:
 
     def emoji(self) -> Iterator[QualityWorld]:
         """Captioned pictures, asked by name, other words, and the files."""
-        lines = self._lines("emoji")
-        for one in lines:
-            self._pack(one).with_suffix(".txt").write_text(one["text"], encoding="utf-8")
-        yield self._pictures("emoji", lines)
+        yield self._captioned("emoji")
+
+    def symbols(self) -> Iterator[QualityWorld]:
+        """The same with other pictures of the folder, which are described for reports only."""
+        yield self._captioned("symbols")
 
     def objects(self) -> Iterator[QualityWorld]:
         """Pictures that have names alone, asked as the captioned ones are."""
@@ -125,6 +131,12 @@ class WorldMaker:
         for one in lines:
             self._pack(one)
         yield self._pictures("objects", lines)
+
+    def _captioned(self, world: str) -> QualityWorld:
+        lines = self._lines(world)
+        for one in lines:
+            self._pack(one).with_suffix(".txt").write_text(one["text"], encoding="utf-8")
+        return self._pictures(world, lines)
 
     def _pictures(self, world: str, lines: Sequence[Line]) -> QualityWorld:
         asking = _spread(lines, self.queries)

@@ -40,3 +40,7 @@ def test_descriptions_have_two_halves_and_stand_once() -> None:
         assert abs(halves[0] - halves[1]) <= 2
         assert len({row["text"] for row in ours}) == len(ours)
         assert sum(not row["item"] for row in ours) == absent
+    reported = [row for row in rows if row["world"] == "symbols"]
+    assert {row["use"] for row in reported} == {"report"}
+    assert len({row["text"] for row in reported}) == len(reported) > 150
+    assert sum(not row["item"] for row in reported) == 19

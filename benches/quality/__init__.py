@@ -6,8 +6,8 @@
 
 Collections are made in a temporary folder and asked over HTTP, with the demo encoder, with one of random
 weights and, if a bundle or a reader is named, with that. `--data` has files, with texts in `items.jsonl`.
-Descriptions in other words have two halves: `choose` is for developing, `report` for nothing but a report. Those
-of symbols are for a report alone.
+Descriptions in other words have two halves: `choose` is for developing, `report` for nothing but a report.
+Those of symbols are for a report alone.
 """
 
 import argparse

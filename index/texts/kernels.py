@@ -135,6 +135,7 @@ def score_items(
     rarities: Float64[np.ndarray, " q"],
     heard: Float64[np.ndarray, " q"],
     meant: Int32[np.ndarray, " q"],
+    telling: int,
     places: Int64[np.ndarray, " n"],
     starts: Int64[np.ndarray, " i"],
     texts: Int32[np.ndarray, " t"],
@@ -148,8 +149,8 @@ def score_items(
     """The scores of items, what is heard of the query, the text that says most, how much of that the query
     states, and which words are there.
 
-    Nothing is written for those whose place is below 0. Of words that are meant by one word of the query, and
-    which stand together, the one that is heard most counts.
+    Nothing is written for those whose place is below 0, or that have none of the first words, which tell. Of
+    words that are meant by one word of the query, and which stand together, that which is heard most counts.
     """
     asked = len(words)
     often, xs, lengths = np.zeros(asked, np.int64), np.zeros(asked), np.zeros(len(FIELDS))
@@ -211,8 +212,10 @@ def score_items(
                 loudest = 0.0
             if xs[word] > 0.0:
                 total += rarities[word] * xs[word] * (K + 1) / (K + xs[word])
-                mask |= np.uint64(1) << np.uint64(word)
+                mask |= np.uint64(word < telling) << np.uint64(word)
                 loudest = max(loudest, heard[word])
+        if not mask:
+            continue
         scores[row], shares[row] = (1 - BEST) * total + BEST * best, share + loudest
         stated[row], labels[row], masks[row] = told, label, mask
 

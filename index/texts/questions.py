@@ -18,6 +18,8 @@ MAX_ALTERNATIVES = 8  # words that stand for one that no item has
 LEAST_PREFIX, LEAST_TYPO = 3, 4  # letters of a word that others may begin with, or that may be a typo
 LEAST_HALF = 3  # letters of either word that a longer one is cut into
 ALTERNATIVE = 0.6  # what such words count
+STOP = 0.5  # what stop words count, where an item has them: "no" or "off" may be all that tells two apart
+LEAST_STOP = 2  # letters of such a word; a single one is often part of a number
 RARE = 1 << 17  # items with the rarest words of a question, which give candidates
 
 
@@ -30,6 +32,7 @@ class QueryTerm:
     word: int  # of the question, by its place: several terms may stand for one
     weight: float = 1.0
     heard: bool = True  # whether an item that has it has the word
+    tells: bool = True  # False: it is a stop word
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,8 @@ class WordQuestion:
     words: Int32[np.ndarray, " q"]  # of the question, by place, that these stand for
     rarities: Float64[np.ndarray, " q"]  # times the weights
     heard: Float64[np.ndarray, " q"]  # the share of the words' rarity that a term stands for; 0: a guess
-    rare: Ids  # places of the rarest terms, of which candidates are made
+    telling: int  # how many terms are no stop words, which come last: an item without any is not found
+    rare: Ids  # places of the rarest of these, of which candidates are made
     most: float  # what all words score together
     phrases: tuple[Int32[np.ndarray, " p"], ...]  # that a text must have as they stand
 
@@ -60,18 +64,21 @@ class QueryParser:
         rarity_of = np.log1p((lacking + 0.5) / (counts + 0.5))
         by_word: dict[int, float] = {}
         for term, rarity in zip(every, rarity_of.tolist(), strict=True):
-            by_word[term.word] = max(rarity, by_word.get(term.word, 0.0))
+            counted = rarity if term.word < asked else term.weight * rarity
+            by_word[term.word] = max(counted, by_word.get(term.word, 0.0))
         there = np.flatnonzero(counts)
         terms, rarities, counts = [every[place] for place in there.tolist()], rarity_of[there], counts[there]
         heard = [by_word[term.word] if term.heard and term.word < asked else 0.0 for term in terms]
         whole = sum((rarity for word, rarity in by_word.items() if word < asked), 0.0)
-        order = np.argsort(counts, kind="stable")
+        telling = sum(term.tells for term in terms)
+        order = np.argsort(counts[:telling], kind="stable")
         return WordQuestion(
             np.array([term.number for term in terms], np.int32),
             tuple(term.chunk for term in terms),
             np.array([term.word for term in terms], np.int32),
             np.array([term.weight for term in terms], np.float64) * rarities,
             np.array(heard, np.float64) / max(whole, 1e-9),
+            telling,
             order[: max(1, np.count_nonzero(np.cumsum(counts[order]) <= RARE))],
             sum(by_word.values(), 0.0),
             tuple(np.array(phrase, np.int32) for phrase in self._phrases(query) if phrase),
@@ -83,15 +90,15 @@ class QueryParser:
 
     def _terms(self, query: str) -> tuple[Sequence[QueryTerm], int]:
         """What is looked for, and how many words the question has: those of further terms are what several
-        words are together. Stop words count only where there is nothing else.
+        words are together, and stop words. Where there is nothing else, stop words are its words.
         """
-        every = list(chunks(query))
+        every, stops = list(chunks(query)), self._analyzer.stop_words
         chunk_of: dict[str, str] = {}
         for chunk in every:
             for word in chunk.pieces:
                 chunk_of.setdefault(word, chunk.text)
-        words = [word for word in chunk_of if word not in self._analyzer.stop_words] or list(chunk_of)
-        words = words[:MAX_QUERY_WORDS]
+        told = [word for word in chunk_of if word not in stops]
+        words = (told or list(chunk_of))[:MAX_QUERY_WORDS]
         known = self._known(words)
         both = self._known([a + b for a, b in pairwise(words) if a not in known or b not in known])
         terms = []
@@ -106,6 +113,10 @@ class QueryParser:
         wholes = {word: chunk.text for chunk in every for word in chunk.wholes}
         found = self._known(list(wholes)).items()
         terms += [QueryTerm(number, wholes[word], at) for at, (word, number) in enumerate(found, len(words))]
+        if told:
+            idle = self._known([word for word in chunk_of if word in stops and len(word) >= LEAST_STOP])
+            places = enumerate(idle.items(), len(words) + len(found))
+            terms += [QueryTerm(no, chunk_of[word], at, STOP, tells=False) for at, (word, no) in places]
         return list(islice(_once(terms, {*both.values()}), MAX_QUERY_WORDS)), len(words)
 
     def _number(self, word: str) -> int:

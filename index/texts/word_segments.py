@@ -139,7 +139,7 @@ class WordScores:
     shares: Scores  # of the rarity of its words, from 0 to 1
     stated: Scores  # the share of the text that says most which the question has
     labels: Int64[np.ndarray, " n"]  # of the text that says most
-    masks: UInt64[np.ndarray, " n"]  # the terms that are there
+    masks: UInt64[np.ndarray, " n"]  # the terms that are there, but for stop words
 
     @classmethod
     def none(cls, count: int) -> "WordScores":
@@ -165,6 +165,6 @@ class WordScores:
             have = have_phrase(phrase, places[there], texts.starts, texts.texts)
             places[there[~have]] = -1
         score_items(
-            question.numbers, question.rarities, question.heard, question.words, places, texts.starts,
-            texts.texts, norms, self.scores, self.shares, self.stated, self.labels, self.masks,
+            question.numbers, question.rarities, question.heard, question.words, question.telling, places,
+            texts.starts, texts.texts, norms, self.scores, self.shares, self.stated, self.labels, self.masks,
         )  # fmt: skip

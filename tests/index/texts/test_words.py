@@ -221,6 +221,16 @@ def test_a_hundred_captions_drown_nobody() -> None:
     assert (set(found(stop, "the lamp of")), set(found(stop, "the of"))) == ({1, 3}, {1, 2})
 
 
+def test_stop_words_tell_apart_what_other_words_find() -> None:
+    names = ["mobile phone", "mobile phone off", "smoking area", "no smoking area", "king of the hill"]
+    index = index_of(*(item(n, name) for n, name in enumerate(names)))
+    for n, name in enumerate(names[:4]):
+        assert found(index, name)[0] == n
+    assert found(index, "the phone") == [0, 1]
+    (match,) = index.matches("no smoking in the area", np.array([3]))
+    assert match.words == ("smoking", "area")
+
+
 def test_it_says_what_matched() -> None:
     index = index_of(
         item(7, "KX-42", "a green lamp", "a red chair", path="store/old_chair.glb", values="oak;9.5")

@@ -31,7 +31,7 @@ const BOUNDS = { from: "gte", to: "lte" };
 const written = (value) => (typeof value === "string" && scalar(value) === value ? value : JSON.stringify(value));
 
 export function parse(search) {
-  const asked = { ...nothing, clues: [], where: {}, good: [], bad: [] };
+  const asked = { ...nothing, clues: [], where: Object.create(null), good: [], bad: [] };
   for (const [name, value] of new URLSearchParams(search)) {
     if (name === "in") asked.shelf = value;
     else if (name === "q" && value.trim()) asked.clues.push({ words: value });

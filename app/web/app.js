@@ -106,7 +106,10 @@ function gone(id, name) {
 }
 
 function barred(error) {
-  if (error.status === 401 && isIdle(current())) searching.say(...key.demand(error));
+  if (isIdle(current())) {
+    if (error.status === 401) searching.say(...key.demand(error));
+    if (error.status === 404) searching.say("That collection is not here", [error.message], true);
+  }
   throw error;
 }
 

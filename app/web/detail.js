@@ -19,7 +19,7 @@ let latest = null;
 const FILE_NOTES = new Set(["source", "content"]); // of an ingest: they tell people nothing
 
 // Bytes as people read them.
-const sized = (bytes) => (bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
+const sized = (bytes) => bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
 
 // An address leads there, such as to the page that an item is from.
 const shown = (value) => typeof value === "number" ? value.toLocaleString("en") : /^https?:\/\/\S+$/.test(value) ? h("a", { href: value, target: "_blank", rel: "noreferrer" }, value) : String(value);

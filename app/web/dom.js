@@ -98,7 +98,7 @@ const NAMES = {
 // A key of a payload as a title: "unit_price" is "Unit price". Among other keys, its last part is enough if no
 // other ends like it. `ofFiles`: ingestion noted where files are.
 export function titled(key, among, ofFiles) {
-  if (NAMES[key]) return NAMES[key];
+  if (Object.hasOwn(NAMES, key)) return NAMES[key];
   if (key === "size" && ofFiles) return "File size, bytes";
   const end = (one) => one.split(".").at(-1);
   const shown = !among || among.some((other) => other !== key && end(other) === end(key)) ? key : end(key);

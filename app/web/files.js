@@ -8,7 +8,7 @@ const MOST = 8; // files that a search takes at once
 
 export function receive(ask) {
   const take = (files) => {
-    if (files.length > MOST) say("Too many files", [`Search with at most ${MOST} at once; these are ${files.length}.`], true);
+    if (files.length > MOST) say("Too many files", [`At most ${MOST} at once; these are ${files.length}.`], true);
     else ask(files);
   };
   $("file").addEventListener("change", (event) => {

@@ -102,7 +102,7 @@ function choices(key, values, chosen = []) {
   return every.map((one) => choice(key, one, chosen.includes(one.value)));
 }
 
-const isRange = (key, { values, ranges }) => key in ranges && (values[key] ?? []).length > FEW_VALUES;
+const isRange = (key, { values, ranges }) => Object.hasOwn(ranges, key) && (values[key] ?? []).length > FEW_VALUES;
 
 function facet(key, counted, chosen, open) {
   const { values, ranges } = counted;

@@ -63,7 +63,7 @@ async function textOf(file) {
   }
 }
 
-const CAPTIONS = ["texts", "captions", "caption", "text"]; // keys of a description, as an ingest reads them
+const CAPTIONS = ["texts", "captions", "caption", "text"]; // as an ingest reads them
 
 async function noted(file) {
   const unclear = (why) => new Refusal(422, "bad_notes", `${file.name} ${why}`);

@@ -43,7 +43,7 @@ async function keep(hit, verdict) {
 
 async function takeBack(id) {
   const at = place(id), verdict = verdictOf(id);
-  if (verdict && !noted.has(at)) keep({ id }, verdict).catch(() => {}); // of an earlier visit: the same verdict again has its number
+  if (verdict && !noted.has(at)) keep({ id }, verdict).catch(() => {}); // of an earlier visit: sent again, it tells its number
   const kept = noted.get(at);
   learn(id, null);
   const number = await kept?.catch(() => null);

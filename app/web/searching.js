@@ -139,7 +139,7 @@ export async function run(asked, back) {
   if (shown === answer) tell(answer);
 }
 
-// Returns the seconds until it may be asked for again by itself.
+// Returns the seconds to rest before it is asked for again.
 async function further() {
   const answer = shown;
   if (!answer || answer.done || answer.busy) return 0;

@@ -14,5 +14,5 @@ export async function describe() {
 }
 
 export function listen() {
-  $("shelf").addEventListener("change", ({ target }) => go({ shelf: target.value, clues: [], where: {}, all: false }));
+  $("shelf").addEventListener("change", ({ target }) => go({ shelf: target.value, clues: [], where: {}, sort: "", all: false }));
 }

@@ -175,8 +175,12 @@ def test_a_collection_is_chosen(empty: Page, own: House) -> None:
     assert href == f"{page.driver.current_url}&item={page.best()}"  # for another window
     page.press("#results .open", "X")
     page.wait(lambda: page.find("#picked strong").text == "1 selected")
+    page.open("/?in=chairs&all=1&sort=payload.size")
+    page.wait(lambda: page.find("#shelf").is_displayed())
     page.press("#shelf", "main")
     page.wait(lambda: page.find("#stock").text == "1 item")
-    assert "in=" not in page.driver.current_url
+    assert page.driver.current_url == f"{page.url}/"  # a number to sort by is one of a collection
     assert not page.find("#picked").is_displayed()  # a selection is of one collection
     own.client.delete("/v1/collections/chairs")
+    page.open("/?in=chairs")
+    page.wait(lambda: "there is no collection 'chairs'" in page.find("#message").text)

@@ -237,6 +237,27 @@ def test_a_photo_that_no_browser_shows_is_shown(page: Page, shop: House) -> None
         shop.client.delete("/v1/items/scan")
 
 
+def test_a_key_may_have_any_name(page: Page, shop: House) -> None:
+    keys = ("constructor", "__proto__", "toString")
+    for name, value in (("one", "A"), ("two", "B")):
+        payload = dict.fromkeys(keys, value)
+        shop.client.put(f"/v1/items/{name}", json={"texts": ["a box"], "payload": payload})
+    try:
+        page.open("/?all=1")
+        page.wait(lambda: len(page.found()) == 6)
+        page.open_filters()
+        for number, title in enumerate(("Constructor", "Proto", "To string"), 2):
+            page.wait(lambda: page.count("#filters details") == 4)
+            assert page.texts("#filters summary")[number - 1] == title
+            page.unfold(f"#filters details:nth-of-type({number})")
+            page.click(f"#filters details:nth-of-type({number}) label:nth-of-type(2) input")
+            page.wait(lambda: page.found() == ["two"])
+            page.click("#filters .clear")
+            page.wait(lambda: len(page.found()) == 6)
+    finally:
+        shop.client.post("/v1/items/delete", json={"ids": ["one", "two"]})
+
+
 def test_a_long_name_leaves_room_for_the_item(page: Page, shop: House) -> None:
     shop.client.put("/v1/items/long", json={"texts": ["a box"], "payload": {"name": "a long name " * 300}})
     try:

@@ -123,7 +123,7 @@ def test_files_can_be_dropped(page: Page) -> None:
     page.driver.back()  # they were one step
     page.wait(lambda: page.find("h1").is_displayed())
     page.drop({f"{number}.png": png("green") for number in range(9)})
-    page.wait(lambda: "at most 8 at once; these are 9" in page.find("#message").text)
+    page.wait(lambda: "At most 8 at once; these are 9" in page.find("#message").text)
     assert page.count(".clue") == 0
 
 

@@ -120,7 +120,7 @@ export async function show(id, gone) {
   const further = h("details", { class: "facet further" }, h("summary", {}, h("span", {}, "More")), h("div", { class: "choices" },
     h("button", { class: "link", onclick: () => clues.add({ like: id }) }, "Add to search"), found.other,
     item.files?.[0] && h("a", { class: "link", href: item.files[0].url, download: true }, `Original (${item.files[0].format})`),
-    copier("Copy id", () => id), searching.command() && copier("Copy as curl", searching.command),
+    copier("Copy id", () => id), searching.isShown() && copier("Copy as curl", searching.command),
     deletion(item, name, gone)));
   const acts = h("p", { class: "deeds" },
     h("button", { class: "solid", onclick: () => more(id) }, "More like this"),

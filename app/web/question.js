@@ -1,4 +1,4 @@
-// What is asked becomes a request, for the service or for a shell.
+// What is asked becomes a request.
 
 import { fileOf, learns, nothing, root, weightOf } from "./address.js";
 import { ask, post, Refusal } from "./api.js";
@@ -49,9 +49,9 @@ export async function partOf(clue) {
   return one;
 }
 
-const alone = ({ clues }) => (clues.length === 1 && weightOf(clues[0]) === 1 ? clues[0] : null);
+export const alone = ({ clues }) => (clues.length === 1 && weightOf(clues[0]) === 1 ? clues[0] : null);
 
-function form(asked, file, limit, offset) {
+export function form(asked, file, limit, offset) {
   const body = new FormData();
   body.append(isMesh(file) ? "mesh" : "image", file);
   for (const [name, value] of Object.entries(options(asked, limit, offset)))
@@ -74,7 +74,7 @@ export async function found(asked, best) {
 }
 
 // Where a question goes, and its body.
-async function request(asked, limit, uri) {
+export async function request(asked, limit, uri) {
   const { clues, where } = asked;
   const like = alone(asked)?.like;
   const sort = sortOf(asked);
@@ -102,24 +102,4 @@ export async function browse(asked, limit, after, signal) {
 export function weightInBytes(asked) {
   const bytes = asked.clues.reduce((sum, clue) => sum + (clue.key ? fileOf(clue).size : 0), 0);
   return alone(asked) ? bytes : (bytes * 4) / 3;
-}
-
-const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-
-// The search as a command; the shell reads the files of a mix into a here-document.
-export async function curl(asked, limit) {
-  const one = alone(asked);
-  const at = (path) => `curl -s ${quoted(location.origin + root() + path)}`;
-  if (one?.key) {
-    const fields = [...form(asked, fileOf(one), limit)].map(([name, value]) => `-F ${quoted(value.name ? `${name}=@"${value.name}"` : `${name}=${value}`)}`);
-    return `${at("/search")} ${fields.join(" ")}`;
-  }
-  const names = [];
-  const [path, asks] = await request(asked, limit, (file) => `\u0000${names.push(file.name) - 1}\u0000`);
-  const body = JSON.stringify(asks);
-  const start = `${at(path)} -H 'content-type: application/json' -d`;
-  if (!names.length) return `${start} ${quoted(body)}`;
-  const file = (_, place) => `data:application/octet-stream;base64,$(base64 -w0 ${quoted(names[place])})`;
-  const escaped = body.replace(/[\\$`]/g, "\\$&").replace(/\\\\u0000(\d+)\\\\u0000/g, file);
-  return `${start} @- <<END\n${escaped}\nEND`;
 }

@@ -5,7 +5,7 @@ import { counted, tooLarge } from "./api.js";
 import { $, count, h } from "./dom.js";
 import { demand } from "./key.js";
 import { copier } from "./copying.js";
-import { browse, curl, filterOf, least, search, weightInBytes } from "./question.js";
+import { browse, filterOf, least, search, weightInBytes } from "./question.js";
 import * as results from "./results.js";
 import { sorted, sortOf } from "./sort.js";
 
@@ -24,7 +24,8 @@ let again = () => {}, away = () => {}; // asks once more; waits for the service
 export const limitTo = (found) => { limits = found; };
 export const isLost = () => lost;
 export const hitOf = (id) => shown?.hits.find((hit) => hit.id === id);
-export const command = () => (shown ? curl(shown.asked, stepOf(shown.asked)) : null);
+export const isShown = () => shown !== null;
+export const command = async () => (await import("./ondemand/curl.js")).curl(shown.asked, stepOf(shown.asked));
 
 // A search in another order than its own is one page.
 const isSorted = (asked) => asked.clues.length > 0 && sortOf(asked) !== "";

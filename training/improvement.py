@@ -69,11 +69,9 @@ class ImprovementOutcome:
         return reasons + [f"its recall is significantly lower: {one}" for one in worse]
 
 
-def prepare_lesson(
-    collection: Sequence[ManifestEntry], base: Recipe, cache: Path, held_out_share: float = HELD_OUT_SHARE
-) -> FeedbackLesson:
+def prepare_lesson(collection: Sequence[ManifestEntry], base: Recipe, cache: Path) -> FeedbackLesson:
     """Divide the feedback into training and held-out texts, and add the former training data."""
-    remaining, held_out = feedback.hold_out_texts(collection, held_out_share)
+    remaining, held_out = feedback.hold_out_texts(collection, HELD_OUT_SHARE)
     good = sum(len(feedback.good_texts(entry)) for entry in remaining)
     if sum(map(len, held_out)) < LEAST_TEXTS or not good:
         raise NothingLearnedError(

@@ -40,11 +40,6 @@ class FeedbackQueryPart:
     id: str | None = None
     side: Side | None = None
 
-    @property
-    def kept(self) -> bool:
-        """Whether its content is here."""
-        return (self.text or self.blob or self.id) is not None
-
 
 @dataclass(frozen=True)
 class Judgement:

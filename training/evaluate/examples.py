@@ -10,20 +10,14 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int64
 from PIL import Image
 
-from multifold.analysis.explanation import (
-    ExplanationError,
-    HeatMap,
-    WordShares,
-    isolate_part,
-    occlude_picture,
-    occlude_text,
-)
+from multifold.analysis.explanation import ExplanationError
 from multifold.analysis.traversal import caption_pool, traverse
 from multifold.bundle.encoder import Encoder
 from multifold.scores import similarities
 from multifold.types import Pixels
 from training.data.views import open_picture
 from training.evaluate import figures
+from training.evaluate.explanation import ExplainedPair, explain_match
 from training.evaluate.figures import data_uri
 from training.evaluate.report import ReportFigure, ReportSection
 from training.evaluate.subject import EvaluatedEncoder, MatchingPair, TestSet, matching_pairs
@@ -178,42 +172,23 @@ def _why(subject: EvaluatedEncoder, test: TestSet) -> list[ReportFigure]:
         return []
     cells = [
         f"<div>{figures.heat_map_html(one.picture, one.heat)}{figures.words_html(one.words)}"
-        f"<small>{one.about}</small></div>"
-        for one in explained
+        f"<small>{about}</small></div>"
+        for about, one in explained
     ]
     if not cells:
         return []
-    caption = WHY_CAPTION.format(explained[0].heat.method)
+    caption = WHY_CAPTION.format(explained[0][1].heat.method)
     return [ReportFigure(f'<div class="why">{"".join(cells)}</div>', caption)]
 
 
-@dataclass(frozen=True, eq=False)
-class ExampleShares:
-    """The shares of a picture's places and of a text's words, of all tokens or of one."""
-
-    picture: Pixels
-    heat: HeatMap
-    words: WordShares
-    about: str = ""
-
-
-def _explain(subject: EvaluatedEncoder, pair: MatchingPair) -> list[ExampleShares]:
+def _explain(subject: EvaluatedEncoder, pair: MatchingPair) -> list[tuple[str, ExplainedPair]]:
     """By occlusion for a bundle; by gradients for a checkpoint, and of several tokens the first alone."""
-    encoder = subject.encoder
-    if subject.explainer is None:
-        assert isinstance(encoder, Encoder)
-        heat = occlude_picture(encoder, pair.picture, pair.text_vector)
-        return [ExampleShares(pair.picture, heat, occlude_text(encoder, pair.text, pair.picture_vector))]
-    explainer = subject.explainer(None)
-    tokens = explainer.tokens
-    said, seen = pair.text_vector, pair.picture_vector
-    heat, words = explainer.picture(pair.picture, said), explainer.text(pair.text, seen)
-    found = [ExampleShares(pair.picture, heat, words, "all tokens" if tokens > 1 else "")]
-    for token in range(TOKENS) if tokens > 1 else ():
-        heat = explainer.picture(pair.picture, isolate_part(said, token, tokens))
-        words = explainer.text(pair.text, isolate_part(seen, token, tokens))
-        found.append(ExampleShares(pair.picture, heat, words, f"token {token}"))
-    return found
+    tokens = 1 if subject.explainer is None else subject.explainer(None).tokens
+    whole = explain_match(subject, pair)
+    if tokens == 1:
+        return [("", whole)]
+    parts = [(f"token {token}", explain_match(subject, pair, token=token)) for token in range(TOKENS)]
+    return [("all tokens", whole), *parts]
 
 
 def _explained_pairs(subject: EvaluatedEncoder, test: TestSet) -> list[MatchingPair]:

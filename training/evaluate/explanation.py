@@ -15,7 +15,7 @@ from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode, pixels
 from multifold.types import ExplanationMethod, Pixels
 from training.evaluate.opening import open_evaluated
-from training.evaluate.subject import matching_pairs
+from training.evaluate.subject import EvaluatedEncoder, MatchingPair, matching_pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +32,28 @@ def explain_pair(
 ) -> ExplainedPair:
     """The shares of places and words in the score of a picture and a text, or in one pair of tokens."""
     subject = open_evaluated(path)
-    encoder = subject.encoder
     picture = pixels(decode(image.read_bytes()), subject.image)
-    (match,) = matching_pairs(encoder, [picture], [text])
-    said, seen = match.text_vector, match.picture_vector
+    (pair,) = matching_pairs(subject.encoder, [picture], [text])
+    return explain_match(subject, pair, method, token)
+
+
+def explain_match(
+    subject: EvaluatedEncoder,
+    pair: MatchingPair,
+    method: ExplanationMethod | None = None,
+    token: int | None = None,
+) -> ExplainedPair:
+    """The same of a pair whose vectors are known."""
+    encoder, said, seen = subject.encoder, pair.text_vector, pair.picture_vector
     if subject.explainer is None:
         assert isinstance(encoder, Encoder)
         check_method(method)
         if token is not None:
             said, seen = (isolate_part(one, token, encoder.bundle.geometry.tokens) for one in (said, seen))
-        heat = occlude_picture(encoder, picture, said)
-        words = occlude_text(encoder, text, seen)
-        return ExplainedPair(picture, heat, words)
+        heat = occlude_picture(encoder, pair.picture, said)
+        return ExplainedPair(pair.picture, heat, occlude_text(encoder, pair.text, seen))
     explainer = subject.explainer(method)
     if token is not None:
         said, seen = (isolate_part(one, token, explainer.tokens) for one in (said, seen))
-    return ExplainedPair(picture, explainer.picture(picture, said), explainer.text(text, seen))
+    heat = explainer.picture(pair.picture, said)
+    return ExplainedPair(pair.picture, heat, explainer.text(pair.text, seen))

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
-from multifold.types import Features, Side, pool_mean
+from multifold.types import Features, pool_mean
 
 NO_FEATURES: Features = np.empty((0, 0), np.float32)
 
@@ -71,10 +71,6 @@ class HeldOutFeatures:
     def pictures(self) -> FeatureBank:
         """Photos; the views where there are no photos."""
         return self.image if len(self.image) else self.shape
-
-    def side(self, side: Side) -> FeatureBank:
-        """All observations of a side; views stand in for missing photos."""
-        return self.pictures if side == "image" else self.text if side == "text" else self.shape
 
     @property
     def whole_shapes(self) -> FeatureBank:

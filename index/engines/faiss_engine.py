@@ -61,6 +61,7 @@ Make: TypeAlias = Callable[[RowView, IndexStart | None, StepTimes], Segment]
 Join: TypeAlias = Callable[[Sequence[RowView]], RowView]
 UNCHANGED = 10.0  # seconds without a change, after which a search starts to seal the rest
 QUIET = 1.0  # seconds without a search, after which work beside them takes its share of the time
+UNASKED = 60.0  # and after which new rows need no first index
 PIECE = 256  # queries that are searched at once
 
 
@@ -75,8 +76,11 @@ class SharedCores:
 
     def let_searches_go_first(self) -> None:
         """For work beside them: its thread yields while queries come, else it takes its share of the time."""
-        quiet = not self._busy and time.monotonic() - self._searched > QUIET
-        set_thread_priority(0 if quiet else LOW_PRIORITY)
+        set_thread_priority(0 if self.quiet(QUIET) else LOW_PRIORITY)
+
+    def quiet(self, seconds: float) -> bool:
+        """Whether there was no search for so long."""
+        return not self._busy and time.monotonic() - self._searched > seconds
 
     @contextmanager
     def searching(self) -> Iterator[int]:
@@ -171,6 +175,11 @@ class FaissEngine:
             raise self._lost
         if allowed is None and not exact:
             parts, answer = self.parts, self._search_approximately(queries, limit)
+            if self._fresh_is_slow and self._changing.acquire(blocking=False):
+                try:
+                    self._seal_if_due()
+                finally:
+                    self._changing.release()
             if any(part.ann is not None for part in parts) and self.served.due():
                 with suppress(RuntimeError):  # closed meanwhile
                     self._unhurried.submit(self._check, parts, queries[:1].copy(), answer[0][:1])
@@ -254,6 +263,11 @@ class FaissEngine:
         return self.served.probes(count) if queries is None else queries
 
     @property
+    def _fresh_is_slow(self) -> bool:
+        """Whether scoring each fresh row takes so long that they are to have a first index."""
+        return min(self._plan.seal_at, self._fresh.count()) * self._dim >= SLOW_NUMBERS
+
+    @property
     def _sealed(self) -> list[Segment]:
         return list(self.parts[:-1])
 
@@ -327,8 +341,7 @@ class FaissEngine:
         """Start what there is reason for and does not run: a first index of fresh rows, a merge."""
         if self._closing.is_set():
             return
-        slow = min(self._plan.seal_at, self._fresh.count()) * self._dim >= SLOW_NUMBERS
-        due = slow and not self._runs(FIRST_INDEX)
+        due = self._fresh_is_slow and not self._cores.quiet(UNASKED) and not self._runs(FIRST_INDEX)
         if due and self._plan.ladder(self.count(), gpu=self._on_gpu)[0] != FLAT:
             self._start_fresh(list(self.parts))
             chosen = segments.segments_to_hasten(self._free())

@@ -78,6 +78,7 @@ def test_rows_that_wait_have_an_index_and_those_that_come_meanwhile_too(
         live.add(np.arange(start, end), ROWS[start:end])
         until(lambda: all(part.ann is not None for part in live.parts[:-1]))
 
+    live.search(QUERIES, 10)
     add(0, 600)
     wait_for(held.begun, "a build")
     for start, end in ((600, 1000), (1000, 1400), (1400, 1450)):
@@ -95,11 +96,28 @@ def test_rows_that_wait_have_an_index_and_those_that_come_meanwhile_too(
     live.close()
 
 
+def test_rows_get_a_first_index_when_somebody_searches(
+    held: HeldBuilds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(faiss_engine, "SLOW_NUMBERS", 300 * DIM)
+    live, exact = engine(), exact_of(ROWS[:1000])
+    live.add(np.arange(600), ROWS[:600])
+    wait_for(held.begun, "a build")
+    live.add(np.arange(600, 1000), ROWS[600:1000])
+    assert [part.ann for part in live.parts] == [None, None]
+    assert live.search(QUERIES, 10)[1].tolist() == exact.search(QUERIES, 10)[1].tolist()
+    until(lambda: any(part.ann is not None for part in live.parts))
+    assert found(live, exact, QUERIES, 10) > 0.9
+    held.go.set()
+    live.close()
+
+
 def test_rows_too_few_for_a_first_index_count_among_those_that_are_worth_a_seal(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(faiss_engine, "SLOW_NUMBERS", 300 * DIM)
     live = engine()
+    live.search(QUERIES, 10)
     for start, end in ((0, SEAL - 100), (SEAL - 100, SEAL)):
         live.add(np.arange(start, end), ROWS[start:end])
         live.settle()

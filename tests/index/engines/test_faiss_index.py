@@ -155,6 +155,7 @@ def test_what_comes_later_is_found_in_the_cells_of_what_was_there(
     plan = IndexPlan("IVF256,SQ8", "cpu", 0.8, seal_at=2000, flat_below=0)
     live, again = (FaissEngine(DIM, "ip", plan, ask=lambda count: SCENE.probes[:count]) for _ in range(2))
     for start, end in ((0, 16_000), *((start, start + 500) for start in range(16_000, 19_000, 500))):
+        live.search(SCENE.queries[:1], 1)
         live.add(np.arange(start, end), SCENE.rows[start:end])
         live.settle()
     largest, *others = sorted(live.parts, key=lambda part: -len(part.rows))

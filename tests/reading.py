@@ -88,8 +88,11 @@ def write_tokenizer(folder: Path, *, padded: bool = False) -> None:
     (folder / "tokenizer.json").write_text(json.dumps(definition), encoding="utf-8")
 
 
-def write_sentence_reader(folder: Path) -> Path:
-    """A graph from ids and mask to a vector a token, whose padding is not zero: the mask is needed."""
+def write_sentence_reader(folder: Path, *, rounds: bool = False) -> Path:
+    """A graph from ids and mask to a vector a token, whose padding is not zero: the mask is needed.
+
+    One that rounds does so by the largest number of all that it reads at once.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     given = [
         helper.make_tensor_value_info(name, TensorProto.INT64, ["b", "t"])
@@ -97,8 +100,13 @@ def write_sentence_reader(folder: Path) -> Path:
     ]
     out = helper.make_tensor_value_info("last_hidden_state", TensorProto.FLOAT, ["b", "t", DIM])
     weights = numpy_helper.from_array(table(), "table")
-    node = helper.make_node("Gather", ["table", "input_ids"], ["last_hidden_state"])
-    graph = helper.make_graph([node], "sentences", given, [out], [weights])
+    exact = "exact" if rounds else "last_hidden_state"
+    nodes = [helper.make_node("Gather", ["table", "input_ids"], [exact])]
+    if rounds:
+        steps = ["steps", "size", "zero"]
+        nodes.append(helper.make_node("DynamicQuantizeLinear", [exact], steps))
+        nodes.append(helper.make_node("DequantizeLinear", steps, ["last_hidden_state"]))
+    graph = helper.make_graph(nodes, "sentences", given, [out], [weights])
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     onnx.save(made, folder / "model.onnx")
     write_tokenizer(folder)

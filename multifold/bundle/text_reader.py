@@ -13,19 +13,19 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from importlib.util import find_spec
-from itertools import chain
+from itertools import chain, groupby, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from jaxtyping import Float32
+import tokenizers
 
 from multifold.bundle.tensor_file import TensorFileError, read_tables
 from multifold.bundle.tokenizer import TextError, clean, load_tokenizer
 from multifold.errors import MultifoldError, needs_extra
-from multifold.types import Vectors
+from multifold.types import Vector, Vectors
 
 TOKENIZER_FILE, TABLE_FILE, GRAPH_FILE, CONFIG_FILE = (
     "tokenizer.json",
@@ -40,6 +40,9 @@ MOST_TOKENS = 512  # of a text; what comes after is not read
 MOST_CHARACTERS = 16 * MOST_TOKENS
 BATCH = 1024  # texts whose tokens are in memory at once
 REMEMBERED = 4096  # sentences whose vectors are
+TOGETHER = 32  # sentences that are read at once, at most
+TRIED = 4  # of as many tokens, by which it is known whether that changes their vectors
+Tokens: TypeAlias = tuple[int, ...]  # of a text, by their numbers
 UNKNOWN_TOKENS = ("unk_token", "unk_id")  # of the tokenizers' definitions, by name or by id
 TABLE_NAMES = ("embeddings", "embedding.weight")  # of the vectors of tokens, by who publishes them
 
@@ -145,7 +148,8 @@ class TableReader(TextReader):
 class SentenceReader(TextReader):
     """A sentence encoder as a graph: the mean of its tokens' vectors, or the sentence vector it gives.
 
-    Each text is by itself: graphs in 8 bits round by all that is beside it.
+    Texts of as many tokens are read together, unless that would change their vectors: graphs in 8 bits may
+    round by all that is read at once.
     """
 
     def __init__(self, files: ReaderFiles, reader_id: str) -> None:
@@ -165,23 +169,52 @@ class SentenceReader(TextReader):
         if unknown or "input_ids" not in self._inputs:
             raise TextReaderError(f"{files.weights} takes {', '.join(self._inputs)}, not ids of tokens")
         self._context = min(MOST_TOKENS, int(self.config.get("max_position_embeddings", MOST_TOKENS)))
-        self._answers = lru_cache(REMEMBERED)(self._answer)
-        self.dim = len(self._answer((0,)))
+        self._known: dict[Tokens, Vector] = {}
+        self.dim = self._answers([(0,)]).shape[1]
+        self._together = TOGETHER if self._reads_alike() else 1
 
     def _sums(self, texts: Sequence[str]) -> Vectors:
-        sums = np.zeros((len(texts), self.dim), np.float32)
-        for row, encoding in enumerate(self._tokenizer.encode_batch(texts, add_special_tokens=True)):
-            tokens = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
-            if any(token != self._unknown and not special for token, special in tokens):
-                sums[row] = self._answers(tuple(encoding.ids[: self._context]))
-        return sums
+        tokens = [self._meant(one) for one in self._tokenizer.encode_batch(texts, add_special_tokens=True)]
+        known = self._known
+        unread = {one for one in tokens if one and one not in known}
+        new: dict[Tokens, Vector] = {}
+        for _, alike in groupby(sorted(unread, key=len), len):
+            rest = list(alike)
+            for start in range(0, len(rest), self._together):
+                some = rest[start : start + self._together]
+                new |= zip(some, self._answers(some), strict=True)
+        nothing = np.zeros(self.dim, np.float32)
+        sums = np.array([new.get(one, known.get(one, nothing)) for one in tokens], np.float32)
+        if len(known) + len(new) > REMEMBERED:
+            self._known = dict(islice(new.items(), REMEMBERED))
+        else:
+            known |= new
+        return sums.reshape(-1, self.dim)
 
-    def _answer(self, tokens: tuple[int, ...]) -> Float32[np.ndarray, " d"]:
-        ids = np.array([tokens], np.int64)
+    def _meant(self, encoding: tokenizers.Encoding) -> Tokens:
+        """The tokens of a text; none of one of which none is known."""
+        every = zip(encoding.ids, encoding.special_tokens_mask, strict=True)
+        if all(token == self._unknown or special for token, special in every):
+            return ()
+        return tuple(encoding.ids[: self._context])
+
+    def _answers(self, tokens: Sequence[Sequence[int]]) -> Vectors:
+        """The sums of texts of as many tokens each."""
+        ids = np.array(tokens, np.int64)
         inputs = {"input_ids": ids, "attention_mask": np.ones_like(ids), "token_type_ids": np.zeros_like(ids)}
         answer: np.ndarray = self._session.run(None, {name: inputs[name] for name in self._inputs})[0]
-        vector: Float32[np.ndarray, " d"] = answer.reshape(-1, answer.shape[-1]).sum(axis=0, dtype=np.float32)
-        return vector
+        vectors: Vectors = answer.reshape(len(ids), -1, answer.shape[-1]).sum(axis=1, dtype=np.float32)
+        return vectors
+
+    def _reads_alike(self) -> bool:
+        """Whether texts have the same vectors together as alone."""
+        last = self._tokenizer.get_vocab_size() - 1
+        texts = np.linspace(0, last, TRIED * TRIED).astype(np.int64).reshape(TRIED, TRIED).tolist()
+        alone = np.concatenate([self._answers([one]) for one in texts])
+        try:
+            return np.array_equal(self._answers(texts), alone)
+        except Exception:  # noqa: BLE001 (the runtime raises many kinds: the graph reads one text)
+            return False
 
 
 def open_text_reader(folder: Path) -> TextReader:

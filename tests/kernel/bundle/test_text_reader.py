@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -123,6 +124,18 @@ def test_a_sentence_encoder_gives_the_mean_of_its_tokens(tmp_path: Path, folder:
     assert reader.dim == reading.DIM
     assert not reader.encode(UNKNOWN).any()
     assert reader.encode([]).shape == (0, reading.DIM)
+
+
+@pytest.mark.parametrize("rounds", [False, True])
+def test_a_sentence_has_the_same_vector_whatever_is_read_beside_it(tmp_path: Path, rounds: bool) -> None:
+    folder = reading.write_sentence_reader(tmp_path, rounds=rounds)
+    texts = [" ".join(words) for count in (1, 2, 3) for words in permutations(reading.WORDS[2:10], count)]
+    together = open_text_reader(folder).encode(["zxqv", *texts, *texts[:9]])
+    alone = open_text_reader(folder)
+    assert np.array_equal(
+        together[1:], np.concatenate([alone.encode([text]) for text in (*texts, *texts[:9])])
+    )
+    assert not together[0].any()
 
 
 def break_file(name: str, content: bytes) -> Callable[[Path], object]:

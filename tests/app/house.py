@@ -1,6 +1,5 @@
 """A real service on a real port, with a few coloured boxes in its collection."""
 
-import io
 import json
 import struct
 import threading
@@ -24,6 +23,7 @@ from app.main import create_app
 from app.server import bind_port
 from app.settings import Settings
 from tests import tiny
+from tests.files import picture_file
 from tests.waiting import until
 
 LONGEST = 600.0  # seconds
@@ -111,9 +111,7 @@ def png(colour: str) -> bytes:
 
 def encoded(pixels: np.ndarray) -> bytes:
     """Pixels as PNG."""
-    out = io.BytesIO()
-    Image.fromarray(pixels).save(out, "PNG")
-    return out.getvalue()
+    return picture_file(Image.fromarray(pixels))
 
 
 def glb(description: dict[str, Any], binary: bytes = b"") -> bytes:

@@ -1,6 +1,5 @@
 """GLB files made by hand, so that a test says each byte that matters."""
 
-import io
 import json
 import struct
 from collections.abc import Mapping
@@ -12,6 +11,8 @@ import meshopt
 import numpy as np
 from jaxtyping import Shaped, UInt8
 from PIL import Image
+
+from tests.files import picture_file
 
 TYPES = {1: "SCALAR", 2: "VEC2", 3: "VEC3", 4: "VEC4", 16: "MAT4"}
 COMPONENTS = {"int8": 5120, "uint8": 5121, "int16": 5122, "uint16": 5123, "uint32": 5125, "float32": 5126}
@@ -51,9 +52,8 @@ class Glb:
 
     def texture(self, pixels: UInt8[np.ndarray, "h w c"], **sampler: int) -> int:
         """A PNG texture with its sampler."""
-        data = io.BytesIO()
-        Image.fromarray(pixels).save(data, "PNG")
-        image = self.add("images", bufferView=self.view(data.getvalue()), mimeType="image/png")
+        data = picture_file(Image.fromarray(pixels))
+        image = self.add("images", bufferView=self.view(data), mimeType="image/png")
         return self.add("textures", source=image, sampler=self.add("samplers", **sampler))
 
     def basis(self, data: bytes) -> int:

@@ -9,6 +9,8 @@ import numpy as np
 from jaxtyping import Shaped
 from PIL import Image
 
+from tests.files import picture_file
+
 SQUARE_3MF = (
     '<vertices><vertex x="-1" y="0" z="-1"/><vertex x="1" y="0" z="-1"/>'
     '<vertex x="1" y="0" z="1"/><vertex x="-1" y="0" z="1"/></vertices>'
@@ -21,9 +23,7 @@ PRODUCTION = "http://schemas.microsoft.com/3dmanufacturing/production/2015/06"
 def png(*colors: tuple[int, int, int]) -> bytes:
     """A picture of rows of these colours, each 8 pixels high, from top to bottom."""
     rows = np.array(colors, np.uint8).repeat(8, axis=0)
-    data = io.BytesIO()
-    Image.fromarray(np.tile(rows[:, None], (1, 8, 1))).save(data, "PNG")
-    return data.getvalue()
+    return picture_file(Image.fromarray(np.tile(rows[:, None], (1, 8, 1))))
 
 
 def zipped(entries: Mapping[str, bytes | str], packing: int = zipfile.ZIP_DEFLATED) -> bytes:

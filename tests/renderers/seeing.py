@@ -40,13 +40,6 @@ def hue_at(views: Views, x: float, y: float) -> str:
     return ("red", "green", "blue")[color.index(most)] if clear else ""
 
 
-def saved(folder: Path, name: str, data: bytes | str) -> Path:
-    """A file with this content."""
-    path = folder / name
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return path
-
-
 def extent(model: MeshModel) -> list[float]:
     """Width, height and depth, the largest of them 1."""
     size = np.ptp(model.vertices, axis=0)

@@ -6,13 +6,12 @@ import pytest
 
 from multifold.errors import MultifoldError
 from renderers.batch import RECORD_FILE, RenderRecord, find_meshes
-from tests.renderers.seeing import saved
+from tests.files import put
 
 
 def test_two_meshes_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        (tmp_path / name).mkdir()
-        saved(tmp_path / name, "red.glb", b"a mesh")
+        put(tmp_path / name / "red.glb", b"a mesh")
     with pytest.raises(MultifoldError, match=r"both be called red\.glb"):
         find_meshes([tmp_path / "a", tmp_path / "b"])
     again = find_meshes([tmp_path / "a", tmp_path / "a" / "red.glb"])
@@ -21,6 +20,6 @@ def test_two_meshes_of_one_name_are_not_mixed_up(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kept", ["[]", "{", '{"meshes": {"a": {}}}', '{"meshes": {"a": 3}}'])
 def test_a_damaged_record_is_named(tmp_path: Path, kept: str) -> None:
-    saved(tmp_path, RECORD_FILE, kept)
+    put(tmp_path / RECORD_FILE, kept)
     with pytest.raises(MultifoldError, match=r"views\.json is damaged"):
         RenderRecord.read(tmp_path)

@@ -5,15 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.app.house import box, png
+from tests.files import put
 
 COLOURS = ("red", "green", "blue")
 CUBE = "mtllib {0}.mtl\nusemtl m\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\nf 1 2 4\nf 2 3 4\nf 1 3 4\n"
-
-
-def put(path: Path, data: bytes | str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data.encode() if isinstance(data, str) else data)
-    return path
 
 
 def write_manifest(path: Path, lines: list[dict[str, Any]]) -> Path:

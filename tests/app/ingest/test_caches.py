@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from app.ingest.caches import ContentCache
-from tests.app.ingest.files import put
+from tests.files import put
 
 
 def test_a_change_is_seen_whatever_the_times_say(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from app.ingest.captions import metadata_captions, name_captions, strip_suffixes
 from tests.app.house import glb
-from tests.app.ingest.files import put
+from tests.files import put
 
 
 @pytest.mark.parametrize(

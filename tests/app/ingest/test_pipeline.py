@@ -15,7 +15,8 @@ from tests import tiny
 from tests.app.conftest import Stored
 from tests.app.house import house
 from tests.app.ingest.conftest import Take
-from tests.app.ingest.files import COLOURS, put, write_boxes
+from tests.app.ingest.files import COLOURS, write_boxes
+from tests.files import put
 
 FORMS: dict[str, dict[str, Any]] = {
     "jpeg": {"quality": 95},

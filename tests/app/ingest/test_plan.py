@@ -18,7 +18,8 @@ from multifold.types import Item
 from tests.app.conftest import Stored
 from tests.app.house import box, png
 from tests.app.ingest.conftest import Take
-from tests.app.ingest.files import COLOURS, CUBE, change_entry, put, write_boxes
+from tests.app.ingest.files import COLOURS, CUBE, change_entry, write_boxes
+from tests.files import put
 
 
 @pytest.fixture

@@ -22,7 +22,8 @@ from multifold.types import Features, Item
 from tests import tiny
 from tests.app.house import house, png
 from tests.app.ingest.conftest import Take
-from tests.app.ingest.files import COLOURS, change_entry, put, write_boxes, write_manifest
+from tests.app.ingest.files import COLOURS, change_entry, write_boxes, write_manifest
+from tests.files import put
 
 Ingest = Callable[..., int]
 

@@ -9,6 +9,8 @@ import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from tests.files import put
+
 SIZE, WIDTH, FEATURES, CONTEXT = 24, 12, 8, 16
 WORDS = ("a", "red", "blue", "chair", "table", "circle", "photo", "of", "two")
 CLIP = ["[UNK]", *WORDS, "<|startoftext|>", "<|endoftext|>"]  # the end id is the largest, as CLIP's is
@@ -315,8 +317,7 @@ def tokenizer(
 
 def say(path: Path, what: dict[str, Any]) -> None:
     """Write a configuration."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(what), encoding="utf-8")
+    put(path, json.dumps(what))
 
 
 def save(made: onnx.ModelProto, path: Path) -> None:

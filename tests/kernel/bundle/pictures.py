@@ -1,13 +1,13 @@
 """Picture files of every kind that people send, made from a seed."""
 
-import io
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
+
+from tests.files import picture_file
 
 Maker = Callable[[np.random.Generator, int, int], bytes]
 
@@ -22,13 +22,6 @@ def scene(rng: np.random.Generator, width: int, height: int) -> Image.Image:
     return Image.fromarray(np.clip(picture, 0, 255).astype(np.uint8))
 
 
-def saved(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:  # noqa: ANN401 (Pillow has its own)
-    """The bytes of a picture file."""
-    out = io.BytesIO()
-    image.save(out, kind, **options)
-    return out.getvalue()
-
-
 def with_alpha(rng: np.random.Generator, width: int, height: int) -> Image.Image:
     """A scene that fades from solid to nothing."""
     image = scene(rng, width, height).convert("RGBA")
@@ -40,49 +33,49 @@ def rotated(image: Image.Image, held: int) -> bytes:
     """A JPEG whose EXIF data says how the camera was held."""
     exif = Image.Exif()
     exif[0x0112] = held
-    return saved(image, "JPEG", quality=95, exif=exif)
+    return picture_file(image, "JPEG", quality=95, exif=exif)
 
 
 def grey16(values: UInt8[np.ndarray, "h w"]) -> bytes:
     """A 16-bit grey PNG of 8-bit values: v * 257 spans the range."""
-    return saved(Image.fromarray(values.astype(np.uint16) * 257))
+    return picture_file(Image.fromarray(values.astype(np.uint16) * 257))
 
 
 def _palette(rng: np.random.Generator, width: int, height: int) -> bytes:
-    return saved(scene(rng, width, height).quantize(64))
+    return picture_file(scene(rng, width, height).quantize(64))
 
 
 def _palette_with_hole(rng: np.random.Generator, width: int, height: int) -> bytes:
-    return saved(scene(rng, width, height).quantize(16), transparency=3)
+    return picture_file(scene(rng, width, height).quantize(16), transparency=3)
 
 
 def _palette_with_alphas(rng: np.random.Generator, width: int, height: int) -> bytes:
-    return saved(scene(rng, width, height).quantize(16), transparency=bytes(range(0, 256, 16)))
+    return picture_file(scene(rng, width, height).quantize(16), transparency=bytes(range(0, 256, 16)))
 
 
 MAKERS: dict[str, Maker] = {
-    "rgb png": lambda rng, w, h: saved(scene(rng, w, h)),
-    "rgb jpeg": lambda rng, w, h: saved(scene(rng, w, h), "JPEG", quality=90),
-    "progressive jpeg": lambda rng, w, h: saved(scene(rng, w, h), "JPEG", progressive=True),
-    "webp": lambda rng, w, h: saved(scene(rng, w, h), "WEBP"),
-    "bmp": lambda rng, w, h: saved(scene(rng, w, h), "BMP"),
-    "tiff": lambda rng, w, h: saved(scene(rng, w, h), "TIFF", compression="tiff_lzw"),
-    "gif": lambda rng, w, h: saved(scene(rng, w, h).quantize(32), "GIF"),
-    "grey": lambda rng, w, h: saved(scene(rng, w, h).convert("L")),
-    "grey jpeg": lambda rng, w, h: saved(scene(rng, w, h).convert("L"), "JPEG"),
-    "black and white": lambda rng, w, h: saved(scene(rng, w, h).convert("1")),
+    "rgb png": lambda rng, w, h: picture_file(scene(rng, w, h)),
+    "rgb jpeg": lambda rng, w, h: picture_file(scene(rng, w, h), "JPEG", quality=90),
+    "progressive jpeg": lambda rng, w, h: picture_file(scene(rng, w, h), "JPEG", progressive=True),
+    "webp": lambda rng, w, h: picture_file(scene(rng, w, h), "WEBP"),
+    "bmp": lambda rng, w, h: picture_file(scene(rng, w, h), "BMP"),
+    "tiff": lambda rng, w, h: picture_file(scene(rng, w, h), "TIFF", compression="tiff_lzw"),
+    "gif": lambda rng, w, h: picture_file(scene(rng, w, h).quantize(32), "GIF"),
+    "grey": lambda rng, w, h: picture_file(scene(rng, w, h).convert("L")),
+    "grey jpeg": lambda rng, w, h: picture_file(scene(rng, w, h).convert("L"), "JPEG"),
+    "black and white": lambda rng, w, h: picture_file(scene(rng, w, h).convert("1")),
     "16-bit grey": lambda rng, w, h: grey16(np.asarray(scene(rng, w, h).convert("L"))),
-    "16-bit tiff": lambda rng, w, h: saved(
+    "16-bit tiff": lambda rng, w, h: picture_file(
         Image.fromarray(rng.integers(0, 65536, (h, w), dtype=np.uint16)), "TIFF"
     ),
-    "alpha": lambda rng, w, h: saved(with_alpha(rng, w, h)),
-    "grey with alpha": lambda rng, w, h: saved(with_alpha(rng, w, h).convert("LA")),
-    "alpha webp": lambda rng, w, h: saved(with_alpha(rng, w, h), "WEBP", lossless=True),
+    "alpha": lambda rng, w, h: picture_file(with_alpha(rng, w, h)),
+    "grey with alpha": lambda rng, w, h: picture_file(with_alpha(rng, w, h).convert("LA")),
+    "alpha webp": lambda rng, w, h: picture_file(with_alpha(rng, w, h), "WEBP", lossless=True),
     "palette": _palette,
     "palette with a hole": _palette_with_hole,
     "palette with alphas": _palette_with_alphas,
-    "cmyk jpeg": lambda rng, w, h: saved(scene(rng, w, h).convert("CMYK"), "JPEG", quality=95),
-    "cmyk tiff": lambda rng, w, h: saved(scene(rng, w, h).convert("CMYK"), "TIFF"),
+    "cmyk jpeg": lambda rng, w, h: picture_file(scene(rng, w, h).convert("CMYK"), "JPEG", quality=95),
+    "cmyk tiff": lambda rng, w, h: picture_file(scene(rng, w, h).convert("CMYK"), "TIFF"),
 } | {f"held {held}": lambda rng, w, h, held=held: rotated(scene(rng, w, h), held) for held in range(2, 9)}
 
 SIZES = (

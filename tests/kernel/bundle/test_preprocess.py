@@ -21,6 +21,7 @@ from PIL import ExifTags, Image, ImageFile
 
 from multifold.bundle import preprocess
 from multifold.bundle.preprocess import ImageError, ImageSpec, decode, flatten, normalise, pixels, suffix_of
+from tests.files import picture_file
 from tests.kernel.bundle import pictures
 
 Resize = Literal["shortest", "squash"]
@@ -53,14 +54,14 @@ def test_what_is_transparent_becomes_white() -> None:
     palette.putpalette([0, 0, 0, 9, 9, 9])
     key = Image.new("RGB", (8, 8), (1, 2, 3))
     half_grey = Image.new("LA", (8, 8), (0, 128))
-    assert decode(pictures.saved(half)).getpixel((7, 0)) == WHITE
-    assert decode(pictures.saved(half)).getpixel((0, 0)) == (200, 0, 0)
-    assert decode(pictures.saved(grey)).getpixel((3, 3)) == WHITE
-    assert decode(pictures.saved(palette, transparency=1)).getpixel((3, 3)) == WHITE
-    assert decode(pictures.saved(palette, transparency=b"\xff\x00")).getpixel((3, 3)) == WHITE
-    assert decode(pictures.saved(palette, "GIF", transparency=1)).getpixel((3, 3)) == WHITE
-    assert decode(pictures.saved(key, transparency=(1, 2, 3))).getpixel((3, 3)) == WHITE
-    assert decode(pictures.saved(half_grey)).getpixel((3, 3)) == (127, 127, 127)
+    assert decode(picture_file(half)).getpixel((7, 0)) == WHITE
+    assert decode(picture_file(half)).getpixel((0, 0)) == (200, 0, 0)
+    assert decode(picture_file(grey)).getpixel((3, 3)) == WHITE
+    assert decode(picture_file(palette, transparency=1)).getpixel((3, 3)) == WHITE
+    assert decode(picture_file(palette, transparency=b"\xff\x00")).getpixel((3, 3)) == WHITE
+    assert decode(picture_file(palette, "GIF", transparency=1)).getpixel((3, 3)) == WHITE
+    assert decode(picture_file(key, transparency=(1, 2, 3))).getpixel((3, 3)) == WHITE
+    assert decode(picture_file(half_grey)).getpixel((3, 3)) == (127, 127, 127)
     assert flatten(palette.convert("RGB").convert("L").convert("LA")).getpixel((0, 0)) == (9, 9, 9)
     assert flatten(Image.new("PA", (8, 8))).getpixel((0, 0)) == WHITE
 
@@ -70,27 +71,27 @@ def test_sixteen_bits_become_eight_without_clipping() -> None:
     np.testing.assert_array_equal(np.asarray(decode(pictures.grey16(values)))[..., 0], values)
     levels = np.full((8, 8), 65535, np.uint16)
     levels[0, :3] = 0, 32768, 300
-    grey = np.asarray(decode(pictures.saved(Image.fromarray(levels))))[..., 0]
+    grey = np.asarray(decode(picture_file(Image.fromarray(levels))))[..., 0]
     assert grey[0, :4].tolist() == [0, 128, 1, 255]
     big_endian = Image.frombytes("I;16B", (8, 8), levels.astype(">u2").tobytes())
     np.testing.assert_array_equal(np.asarray(flatten(big_endian))[..., 0], grey)
     thirty_two = Image.fromarray(levels.astype(np.int32))
     np.testing.assert_array_equal(np.asarray(flatten(thirty_two))[..., 0], grey)
-    see_through = decode(pictures.saved(Image.fromarray(levels), transparency=32768))
+    see_through = decode(picture_file(Image.fromarray(levels), transparency=32768))
     assert see_through.getpixel((1, 0)) == WHITE
 
 
 def test_cmyk_keeps_its_colours() -> None:
     red = Image.new("RGB", (16, 16), RED).convert("CMYK")
-    assert decode(pictures.saved(red, "TIFF")).getpixel((4, 4)) == RED
-    np.testing.assert_allclose(np.asarray(decode(pictures.saved(red, "JPEG")))[4, 4], RED, atol=3)
+    assert decode(picture_file(red, "TIFF")).getpixel((4, 4)) == RED
+    np.testing.assert_allclose(np.asarray(decode(picture_file(red, "JPEG")))[4, 4], RED, atol=3)
 
 
 def test_floats_and_wild_integers_are_refused() -> None:
     with pytest.raises(ImageError, match="8 or 16 bits"):
-        decode(pictures.saved(Image.new("F", (16, 16)), "TIFF"))
+        decode(picture_file(Image.new("F", (16, 16)), "TIFF"))
     with pytest.raises(ImageError, match="8 or 16 bits"):
-        decode(pictures.saved(Image.new("I", (16, 16), 70_000), "TIFF"))
+        decode(picture_file(Image.new("I", (16, 16), 70_000), "TIFF"))
 
 
 @pytest.mark.parametrize(
@@ -103,8 +104,8 @@ def test_floats_and_wild_integers_are_refused() -> None:
         (png_header(64, 64), "damaged or cut short"),
         (png_header(20_000, 20_000), "more than 64,000,000"),
         (png_header(9_000, 8_000), "9000 x 8000 pixels, more than"),
-        (pictures.saved(Image.new("RGB", (1, 1))), "1 x 1 pixels, smaller than 8 x 8"),
-        (pictures.saved(Image.new("RGB", (300, 7))), "smaller than"),
+        (picture_file(Image.new("RGB", (1, 1))), "1 x 1 pixels, smaller than 8 x 8"),
+        (picture_file(Image.new("RGB", (300, 7))), "smaller than"),
     ],
     ids=["empty", "text", "eps", "bare png", "hollow png", "bomb", "too large", "dot", "line"],
 )
@@ -206,13 +207,13 @@ def test_a_photo_stands_upright_however_the_camera_was_held(monkeypatch: pytest.
         exif[ExifTags.Base.Orientation] = held
         picture = Image.fromarray(np.ascontiguousarray(rows))
         for kind, options in (("PNG", {}), ("TIFF", {}), ("WEBP", {"lossless": True})):
-            data = pictures.saved(picture, kind, exif=exif, **options)
+            data = picture_file(picture, kind, exif=exif, **options)
             np.testing.assert_array_equal(decode(data), upright)
         with monkeypatch.context() as patched:  # one that is shrunk too
             patched.setattr(preprocess, "LARGE_PICTURE", 100)
-            small = decode(pictures.saved(picture, exif=exif))
+            small = decode(picture_file(picture, exif=exif))
         np.testing.assert_array_equal(small, upright[::2, ::2])
-    broken = pictures.saved(picture, "JPEG", exif=b"Exif\x00\x00II*\x00\xff\xff\xff\xff\x00")
+    broken = picture_file(picture, "JPEG", exif=b"Exif\x00\x00II*\x00\xff\xff\xff\xff\x00")
     assert decode(broken).size == picture.size
 
 
@@ -222,7 +223,7 @@ def test_a_photo_stands_upright_however_the_camera_was_held(monkeypatch: pytest.
 def test_of_a_moving_picture_the_first_frame_counts(kind: str, suffix: str) -> None:
     frames = [Image.new("RGB", (20, 20), colour) for colour in ("red", "green", "blue")]
     options = {"lossless": True} if kind == "WEBP" else {}
-    data = pictures.saved(frames[0], kind, save_all=True, append_images=frames[1:], **options)
+    data = picture_file(frames[0], kind, save_all=True, append_images=frames[1:], **options)
     assert decode(data).getpixel((10, 10)) == RED
     assert suffix_of(data) == suffix
 
@@ -252,7 +253,7 @@ def test_a_large_picture_is_shrunk_and_looks_the_same(kind: str, monkeypatch: py
     picture = gradient(301, 207)
     if kind == "PNG":  # with holes too
         picture.putalpha(Image.linear_gradient("L").resize(picture.size))
-    data = pictures.saved(picture, kind)
+    data = picture_file(picture, kind)
     whole = decode(data)
     monkeypatch.setattr(preprocess, "LARGE_PICTURE", 20_000)
     monkeypatch.setattr(preprocess, "BAND", 4)
@@ -276,7 +277,7 @@ def test_large_pictures_are_decoded_in_turn(monkeypatch: pytest.MonkeyPatch) -> 
         return flatten(image)
 
     monkeypatch.setattr(preprocess, "flatten", watched)
-    large, small = (pictures.saved(gradient(side, side)) for side in (90, 30))
+    large, small = (picture_file(gradient(side, side)) for side in (90, 30))
     with ThreadPoolExecutor(8) as threads:
         assert len(list(threads.map(lambda data: decode(data, 10_000), [large, small] * 8))) == 16
     assert 8100 <= most[0] <= 10_000

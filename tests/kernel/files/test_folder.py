@@ -10,14 +10,9 @@ import pytest
 
 from multifold.files.folder import FolderContents, FolderError, FolderLayout, ItemUnit, read
 from multifold.manifest import ManifestEntry
+from tests.files import put
 
 MESHES = (".glb", ".obj", ".ply")
-
-
-def put(path: Path, content: str | bytes = "x") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
 
 
 def no_companions(mesh: Path, root: Path) -> Iterable[Path]:

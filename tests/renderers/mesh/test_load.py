@@ -14,11 +14,12 @@ import trimesh
 
 from renderers.contracts import MeshError, MeshLimits
 from renderers.mesh.load import load_model
+from tests.files import put
 from tests.renderers import made
 from tests.renderers.glb import SQUARE, SQUARE_FACES, SQUARE_IN_BALL, Glb, pack
 from tests.renderers.hostile.crafted import changed
 from tests.renderers.hostile.originals import originals
-from tests.renderers.seeing import extent, saved
+from tests.renderers.seeing import extent
 
 
 def test_unused_vertices_do_not_count(tmp_path: Path) -> None:
@@ -56,21 +57,21 @@ def test_height_is_upwards_and_in_metres(tmp_path: Path) -> None:
     still = made.dae(up="Z_UP", node="<scale>2 4 1</scale>")
     motion = "<library_animations><animation/></library_animations>"
     text = still.replace("</asset>", f'<unit meter="0.01"/></asset>{motion}')
-    facts = load_model(saved(tmp_path, "m.dae", text)).facts
+    facts = load_model(put(tmp_path / "m.dae", text)).facts
     assert (facts["width"], facts["depth"], facts["height"]) == (0.04, 0.08, 0)
     assert facts["animated"] is True
-    turned = load_model(saved(tmp_path, "m.dae", text), up="y").facts
+    turned = load_model(put(tmp_path / "m.dae", text), up="y").facts
     assert (turned["width"], turned["height"], turned["depth"]) == (0.04, 0.08, 0)
 
 
 def test_the_files_beside_a_mesh_count_and_points_are_no_triangles(tmp_path: Path) -> None:
-    saved(tmp_path, "m.mtl", "newmtl a\nKd 1 0 0\nnewmtl b\nKd 0 1 0\n")
+    put(tmp_path / "m.mtl", "newmtl a\nKd 1 0 0\nnewmtl b\nKd 0 1 0\n")
     faces = "usemtl a\nf 1 2 3\nusemtl b\nf 1 2 4\n"
-    mesh = saved(tmp_path, "m.obj", f"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n{faces}")
+    mesh = put(tmp_path / "m.obj", f"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\n{faces}")
     facts = load_model(mesh).facts
     assert facts["bytes"] == sum(path.stat().st_size for path in tmp_path.iterdir())
     assert (facts["triangles"], facts["materials"]) == (2, 2)
-    cloud = load_model(saved(tmp_path, "m.ply", made.ply_points(np.eye(3)))).facts
+    cloud = load_model(put(tmp_path / "m.ply", made.ply_points(np.eye(3)))).facts
     assert "triangles" not in cloud
 
 
@@ -146,7 +147,7 @@ FILES: dict[str, tuple[str, bytes, str]] = {
 def test_bad_files_are_refused_with_a_reason(tmp_path: Path, case: str) -> None:
     suffix, data, reason = FILES[case]
     with pytest.raises(MeshError, match=reason) as caught:
-        load_model(saved(tmp_path, f"mesh{suffix}", data))
+        load_model(put(tmp_path / f"mesh{suffix}", data))
     assert "Traceback" not in str(caught.value)
     assert len(str(caught.value)) < 400
 
@@ -181,4 +182,4 @@ def test_the_up_axis_is_told_known_or_guessed(tmp_path: Path) -> None:
     assert (told.up, extent(told), told.up_reason) == ("z", [0.25, 1, 0.5], "as told")
     head = b"format binary_little_endian 1.0\n"
     data = path.read_bytes().replace(head, head + b"comment Created in Blender\n", 1)
-    assert load_model(saved(tmp_path, "blender.ply", data)).up == "z"
+    assert load_model(put(tmp_path / "blender.ply", data)).up == "z"

@@ -9,6 +9,7 @@ from PIL import Image
 
 from tests.app.answers import refused, uri
 from tests.app.house import House, box, png
+from tests.files import picture_file
 
 
 @pytest.mark.parametrize(
@@ -66,13 +67,12 @@ def test_views_are_pictures_of_the_size_the_bundle_says(shop: House) -> None:
 
 
 def test_photos_are_small_on_request(shop: House) -> None:
-    wide = Image.fromarray(np.random.default_rng(0).integers(0, 255, (600, 900, 3), np.uint8))
-    out = io.BytesIO()
-    wide.save(out, "PNG")
-    assert shop.client.put("/v1/items/wide", files=[("images", ("w.png", out.getvalue()))]).is_success
+    pixels = np.random.default_rng(0).integers(0, 255, (600, 900, 3), np.uint8)
+    wide = picture_file(Image.fromarray(pixels))
+    assert shop.client.put("/v1/items/wide", files=[("images", ("w.png", wide))]).is_success
     url = shop.client.get("/v1/items/wide").json()["observations"][0]["url"]
     whole, small = shop.client.get(url), shop.client.get(f"{url}&small=true")
-    assert whole.content == out.getvalue()
+    assert whole.content == wide
     assert small.headers["content-type"] == "image/webp"
     assert small.headers["cache-control"] == whole.headers["cache-control"]
     assert small.headers["etag"] != whole.headers["etag"]

@@ -10,21 +10,22 @@ from renderers.mesh.formats import collada
 from renderers.mesh.formats.mesh_file import SiblingFiles
 from renderers.mesh.formats.xml import XmlElement
 from renderers.mesh.load import load_model
+from tests.files import put
 from tests.renderers import made
-from tests.renderers.seeing import BLUE, RED, extent, front, hue_at, saved, seen_at
+from tests.renderers.seeing import BLUE, RED, extent, front, hue_at, seen_at
 
 TEXTURE = '<texture texture="k" texcoord="UV"/>'
 
 
 def test_colors_are_shown_or_lit(tmp_path: Path) -> None:
-    assert seen_at(front(saved(tmp_path, "m.dae", made.dae())), 0, 0) == RED
-    assert hue_at(front(saved(tmp_path, "m.dae", made.dae(shader="phong"))), 0, 0) == "red"
+    assert seen_at(front(put(tmp_path / "m.dae", made.dae())), 0, 0) == RED
+    assert hue_at(front(put(tmp_path / "m.dae", made.dae(shader="phong"))), 0, 0) == "red"
 
 
 def test_a_texture_through_its_sampler(tmp_path: Path) -> None:
-    path = saved(tmp_path, "m.dae", made.dae(TEXTURE))
+    path = put(tmp_path / "m.dae", made.dae(TEXTURE))
     assert "t.png" in load_model(path).notes[0]  # that it is missing
-    saved(tmp_path, "t.png", made.png(RED, BLUE))
+    put(tmp_path / "t.png", made.png(RED, BLUE))
     views = front(path)
     assert (seen_at(views, 0.0, 0.4), seen_at(views, 0.0, -0.4)) == (RED, BLUE)
 
@@ -33,13 +34,13 @@ def test_a_texture_through_its_sampler(tmp_path: Path) -> None:
     ("up", "size"), [("Y_UP", [1, 0.5, 0]), ("Z_UP", [1, 0, 0.5]), ("X_UP", [0.5, 1, 0])]
 )
 def test_it_says_which_axis_is_up(tmp_path: Path, up: str, size: list[float]) -> None:
-    model = load_model(saved(tmp_path, "m.dae", made.dae(up=up, node="<scale>2 1 1</scale>")))
+    model = load_model(put(tmp_path / "m.dae", made.dae(up=up, node="<scale>2 1 1</scale>")))
     assert (extent(model), model.up_reason) == (size, "the file says so")
 
 
 def test_steps_of_a_node_are_done_in_order(tmp_path: Path) -> None:
     steps = "<rotate>0 0 1 90</rotate><scale>2 1 1</scale><translate>3 0 0</translate>"
-    assert extent(load_model(saved(tmp_path, "m.dae", made.dae(node=steps)))) == [0.5, 1, 0]
+    assert extent(load_model(put(tmp_path / "m.dae", made.dae(node=steps)))) == [0.5, 1, 0]
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_steps_of_a_node_are_done_in_order(tmp_path: Path) -> None:
     ],
 )
 def test_every_kind_of_polygon_makes_the_same_square(tmp_path: Path, polygons: str) -> None:
-    model = load_model(saved(tmp_path, "m.dae", made.dae(polygons=polygons)))
+    model = load_model(put(tmp_path / "m.dae", made.dae(polygons=polygons)))
     corners = model.vertices[model.faces]
     areas = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     assert np.allclose(areas, [[0, 0, 2]] * 2)
@@ -69,7 +70,7 @@ def test_many_polygons_take_as_much_time_each_as_few(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(XmlElement, "all", counted)
     many = '<polygons material="m">{inputs}' + "<p>0 0 1 1 2 2 3 3</p>" * 500 + "</polygons>"
-    assert len(load_model(saved(tmp_path, "m.dae", made.dae(polygons=many))).faces) == 1000
+    assert len(load_model(put(tmp_path / "m.dae", made.dae(polygons=many))).faces) == 1000
     assert looks < 20 * 500
 
 

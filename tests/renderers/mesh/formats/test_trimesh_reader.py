@@ -9,17 +9,18 @@ import trimesh
 
 from renderers.contracts import MeshError
 from renderers.mesh.load import load_model
+from tests.files import put
 from tests.renderers import made
-from tests.renderers.seeing import BLUE, RED, front, hue_at, saved, seen_at
+from tests.renderers.seeing import BLUE, RED, front, hue_at, seen_at
 
 OBJ = "mtllib m.mtl\nv -1 -1 0\nv 1 -1 0\nv 1 1 0\nv -1 1 0\nvt 0 0\nvt 1 0\nvt 1 1\nvt 0 1\nusemtl a\n"
 BARE, DRESSED = OBJ + "f 1 2 3 4\n", OBJ + "f 1/1 2/2 3/3 4/4\n"
 
 
 def test_obj_with_material_library_and_texture(tmp_path: Path) -> None:
-    saved(tmp_path, "t.png", made.png(RED, BLUE))
-    saved(tmp_path, "m.mtl", "newmtl a\nKd 1 1 1\nmap_Kd t.png\n")
-    views = front(saved(tmp_path, "m.obj", DRESSED))
+    put(tmp_path / "t.png", made.png(RED, BLUE))
+    put(tmp_path / "m.mtl", "newmtl a\nKd 1 1 1\nmap_Kd t.png\n")
+    views = front(put(tmp_path / "m.obj", DRESSED))
     assert (hue_at(views, 0.0, 0.4), hue_at(views, 0.0, -0.4)) == ("red", "blue")
 
 
@@ -29,9 +30,9 @@ def test_obj_with_material_library_and_texture(tmp_path: Path) -> None:
     ids=["a quad", "triangles", "seams"],
 )
 def test_corners_have_the_texture_that_their_face_names(tmp_path: Path, faces: str) -> None:
-    saved(tmp_path, "t.png", made.png(RED, BLUE))
-    saved(tmp_path, "m.mtl", "newmtl a\nmap_Kd t.png\n")
-    model = load_model(saved(tmp_path, "m.obj", f"{OBJ}{faces}\n"))
+    put(tmp_path / "t.png", made.png(RED, BLUE))
+    put(tmp_path / "m.mtl", "newmtl a\nmap_Kd t.png\n")
+    model = load_model(put(tmp_path / "m.obj", f"{OBJ}{faces}\n"))
     places, upward = (np.sign(model.vertices[:, :2]) > 0), 1 - model.uv[:, 1]
     found = {(*place, u, v) for place, u, v in zip(places.tolist(), model.uv[:, 0], upward, strict=True)}
     corners = [(False, False), (True, False), (True, True), (False, True)]
@@ -40,31 +41,30 @@ def test_corners_have_the_texture_that_their_face_names(tmp_path: Path, faces: s
 
 
 def test_glass(tmp_path: Path) -> None:
-    path, green = saved(tmp_path, "m.obj", BARE), []
+    path, green = put(tmp_path / "m.obj", BARE), []
     for alpha in ("d 0.5", ""):
-        saved(tmp_path, "m.mtl", f"newmtl a\nKd 1 0 0\n{alpha}\n")
+        put(tmp_path / "m.mtl", f"newmtl a\nKd 1 0 0\n{alpha}\n")
         green.append(seen_at(front(path), 0, 0)[1])
     assert green[0] > green[1] + 80
 
 
 def test_a_missing_library_and_a_missing_picture_are_noted(tmp_path: Path) -> None:
-    path = saved(tmp_path, "m.obj", BARE)
+    path = put(tmp_path / "m.obj", BARE)
     assert "m.mtl" in load_model(path).notes[0]
-    saved(tmp_path, "m.mtl", "newmtl a\nmap_Kd /home/someone/t.png\n")
+    put(tmp_path / "m.mtl", "newmtl a\nmap_Kd /home/someone/t.png\n")
     assert "t.png" in load_model(path).notes[0]
 
 
 def test_pictures_are_found_by_their_last_word(tmp_path: Path) -> None:
-    saved(tmp_path, "t.png", made.png(BLUE))
-    saved(tmp_path, "m.mtl", "newmtl a\nmap_Kd -s 1 1 1 C:\\models\\t.png\n")
-    assert hue_at(front(saved(tmp_path, "m.obj", DRESSED)), 0, 0) == "blue"
+    put(tmp_path / "t.png", made.png(BLUE))
+    put(tmp_path / "m.mtl", "newmtl a\nmap_Kd -s 1 1 1 C:\\models\\t.png\n")
+    assert hue_at(front(put(tmp_path / "m.obj", DRESSED)), 0, 0) == "blue"
 
 
 def test_a_wider_folder_may_be_allowed(tmp_path: Path) -> None:
-    (tmp_path / "models").mkdir()
-    saved(tmp_path, "t.png", made.png(BLUE))
-    saved(tmp_path / "models", "m.mtl", "newmtl a\nmap_Kd ../t.png\n")
-    path = saved(tmp_path / "models", "m.obj", DRESSED)
+    put(tmp_path / "t.png", made.png(BLUE))
+    put(tmp_path / "models" / "m.mtl", "newmtl a\nmap_Kd ../t.png\n")
+    path = put(tmp_path / "models" / "m.obj", DRESSED)
     with pytest.raises(MeshError, match="outside its folder"):
         load_model(path)
     assert load_model(path, within=tmp_path).materials[0].base_texture is not None
@@ -72,7 +72,7 @@ def test_a_wider_folder_may_be_allowed(tmp_path: Path) -> None:
 
 def test_colors_of_corners_and_of_faces(tmp_path: Path) -> None:
     corners = "".join(f"v {x} {y} 0 0 0 1\n" for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1)))
-    assert hue_at(front(saved(tmp_path, "m.obj", corners + "f -4 -3 -2 -1\n")), 0, 0) == "blue"
+    assert hue_at(front(put(tmp_path / "m.obj", corners + "f -4 -3 -2 -1\n")), 0, 0) == "blue"
     box = trimesh.creation.box()
     box.visual.face_colors = [200, 30, 30, 255]
     box.export(tmp_path / "box.ply")

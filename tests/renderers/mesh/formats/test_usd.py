@@ -11,8 +11,9 @@ from renderers.mesh.formats.mesh_file import content_hash
 from renderers.mesh.load import load_model
 from renderers.orders import MeshSource
 from renderers.sandbox import Sandbox
+from tests.files import put
 from tests.renderers import made
-from tests.renderers.seeing import BLUE, RED, extent, front, hue_at, saved
+from tests.renderers.seeing import BLUE, RED, extent, front, hue_at
 from tests.waiting import PATIENCE
 
 HEAD = '#usda 1.0\n(upAxis = "{up}"\n{more})\n'
@@ -92,7 +93,7 @@ def crate(folder: Path, text: str, name: str = "m.usdc") -> Path:
 
 def package(folder: Path, entries: Mapping[str, bytes | str]) -> Path:
     """A package of files, the first one its root."""
-    return saved(folder, "m.usdz", made.usdz(entries))
+    return put(folder / "m.usdz", made.usdz(entries))
 
 
 RED_SQUARE = scene(painted(), paint(COLOUR.format("1, 0, 0")))
@@ -120,7 +121,7 @@ def test_size_axis_and_animation_are_what_the_file_says(tmp_path: Path) -> None:
         SQUARE + 'double3 xformOp:scale = (50, 50, 50)\nuniform token[] xformOpOrder = ["xformOp:scale"]\n',
         "",
     )
-    model = load_model(saved(tmp_path, "m.usda", scene(moved, up="Z", more=more)))
+    model = load_model(put(tmp_path / "m.usda", scene(moved, up="Z", more=more)))
     assert (model.up, model.up_reason) == ("z", "the file says so")
     assert {name: model.facts[name] for name in ("width", "height", "depth", "animated")} == {
         "width": 1.0,
@@ -128,7 +129,7 @@ def test_size_axis_and_animation_are_what_the_file_says(tmp_path: Path) -> None:
         "depth": 1.0,
         "animated": True,
     }
-    plain = load_model(saved(tmp_path, "n.usda", scene(painted(bound=""))))
+    plain = load_model(put(tmp_path / "n.usda", scene(painted(bound=""))))
     assert "width" not in plain.facts
 
 
@@ -140,9 +141,8 @@ def test_a_texture_is_upright_and_moved_as_told(tmp_path: Path, kind: str, by: f
     if kind == ".usdz":
         path = package(tmp_path, {"root.usda": text, "tex/t.png": png})
     else:
-        (tmp_path / "tex").mkdir()
-        saved(tmp_path, "tex/t.png", png)
-        path = saved(tmp_path, "m.usda", text)
+        put(tmp_path / "tex/t.png", png)
+        path = put(tmp_path / "m.usda", text)
     seen = front(path)
     assert [hue_at(seen, 0, 0.5), hue_at(seen, 0, -0.5)] == sorted(
         ("red", "blue"), key=lambda one: one != top
@@ -150,10 +150,10 @@ def test_a_texture_is_upright_and_moved_as_told(tmp_path: Path, kind: str, by: f
 
 
 def test_textures_beside_a_text_file_count_as_its_content(tmp_path: Path) -> None:
-    path = saved(tmp_path, "m.usda", scene(painted(), paint(TEXTURED, picture("t.png"))))
+    path = put(tmp_path / "m.usda", scene(painted(), paint(TEXTURED, picture("t.png"))))
     before = content_hash(path)
     assert any("t.png" in note for note in load_model(path).notes)
-    saved(tmp_path, "t.png", made.png(RED))
+    put(tmp_path / "t.png", made.png(RED))
     assert content_hash(path) != before
 
 
@@ -174,7 +174,7 @@ def test_subsets_display_colours_and_instances(tmp_path: Path) -> None:
     below = 'double3 xformOp:translate = (0, -2, 0)\nuniform token[] xformOpOrder = ["xformOp:translate"]'
     thing = f'def Xform "thing"\n{{\n{painted(two, green)}\n}}\n'
     again = f'def Xform "again" (instanceable = true\nreferences = </thing>)\n{{\n{below}\n}}\n'
-    path = saved(tmp_path, "m.usda", scene(thing, again, paint(COLOUR.format("1, 0, 0"))))
+    path = put(tmp_path / "m.usda", scene(thing, again, paint(COLOUR.format("1, 0, 0"))))
     model = load_model(path)
     assert (len(model.faces), len(model.materials)) == (8, 2)
     seen = front(path)
@@ -186,7 +186,7 @@ def test_what_is_hidden_is_not_drawn_and_what_is_no_mesh_is_named(tmp_path: Path
     hidden = painted(SQUARE + 'token visibility = "invisible"', "").replace('"square"', '"hidden"')
     guide = painted(SQUARE + 'uniform token purpose = "guide"', "").replace('"square"', '"guide"')
     ball = 'def Sphere "ball"\n{\n}\n'
-    model = load_model(saved(tmp_path, "m.usda", scene(painted(bound=""), hidden, guide, ball)))
+    model = load_model(put(tmp_path / "m.usda", scene(painted(bound=""), hidden, guide, ball)))
     assert (len(model.faces), model.notes) == (2, ("left out: 1 × Sphere, which is no mesh",))
 
 
@@ -228,7 +228,7 @@ def test_metal_rough_and_opacity_are_read_of_channels(tmp_path: Path) -> None:
 )
 def test_a_bad_file_is_refused_by_name(tmp_path: Path, name: str, data: bytes | str, sentence: str) -> None:
     with pytest.raises(MeshError, match=sentence):
-        load_model(saved(tmp_path, name, data))
+        load_model(put(tmp_path / name, data))
 
 
 @pytest.mark.parametrize(
@@ -243,27 +243,26 @@ def test_a_bad_file_is_refused_by_name(tmp_path: Path, name: str, data: bytes | 
 @pytest.mark.parametrize("outside", ["../secret.usda", "secret.usda", "{folder}/secret.usda"])
 def test_no_other_layer_is_opened(tmp_path: Path, composed: str, outside: str) -> None:
     inner = tmp_path / "inner"
-    inner.mkdir()
     for folder in (tmp_path, inner):
-        saved(folder, "secret.usda", RED_SQUARE)
+        put(folder / "secret.usda", RED_SQUARE)
     text = scene(composed.format(outside.format(folder=tmp_path)))
     with pytest.raises(MeshError, match="put together from others"):
-        load_model(saved(inner, "m.usda", text))
+        load_model(put(inner / "m.usda", text))
     with pytest.raises(MeshError, match="put together from others"):
         load_model(package(inner, {"root.usda": text}))
 
 
 def test_sublayers_and_value_clips_are_other_files(tmp_path: Path) -> None:
-    saved(tmp_path, "secret.usda", RED_SQUARE)
+    put(tmp_path / "secret.usda", RED_SQUARE)
     with pytest.raises(MeshError, match="put together from others"):
-        load_model(saved(tmp_path, "m.usda", scene(more="subLayers = [@secret.usda@]\n")))
+        load_model(put(tmp_path / "m.usda", scene(more="subLayers = [@secret.usda@]\n")))
     clips = (
         "clips = { dictionary default = { asset[] assetPaths = [@./secret.usda@]\n"
         ' string primPath = "/square"\n'
         " double2[] active = [(0, 0)]\n double2[] times = [(0, 0)] } }"
     )
     with pytest.raises(MeshError, match="value clips"):
-        load_model(saved(tmp_path, "n.usda", scene(f'def Mesh "square" ({clips})\n{{\n}}\n')))
+        load_model(put(tmp_path / "n.usda", scene(f'def Mesh "square" ({clips})\n{{\n}}\n')))
 
 
 def test_layers_of_a_package_are_put_together(tmp_path: Path) -> None:
@@ -276,7 +275,7 @@ def test_layers_of_a_package_are_put_together(tmp_path: Path) -> None:
 
 
 def test_more_than_the_limits_is_refused_before_it_is_made(tmp_path: Path) -> None:
-    path = saved(tmp_path, "m.usda", RED_SQUARE)
+    path = put(tmp_path / "m.usda", RED_SQUARE)
     for limits in (MeshLimits(faces=1), MeshLimits(vertices=3), MeshLimits(instances=0)):
         with pytest.raises(MeshError):
             load_model(path, limits)

@@ -10,6 +10,7 @@ from multifold import manifest
 from multifold.cli import main
 from multifold.files.textfile import TextFileError
 from multifold.manifest import ManifestEntry
+from tests.files import picture_file, put
 from training.data.sources import captioned
 from training.data.sources.imported import DatasetError
 
@@ -20,9 +21,7 @@ FIVE = [f"caption {number} ." for number in range(5)]
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
     for name in ("1.jpg", "2.jpg", "val2014/3.jpg"):
-        path = tmp_path / "images" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        Image.new("RGB", (8, 6)).save(path)
+        put(tmp_path / "images" / name, picture_file(Image.new("RGB", (8, 6)), "JPEG"))
     return tmp_path / "images"
 
 

@@ -9,6 +9,7 @@ from PIL import Image
 from multifold import manifest
 from multifold.cli import main
 from multifold.manifest import ManifestEntry
+from tests.files import put
 from training.data.sources import folder
 
 SHARES = (80, 10, 10)
@@ -17,12 +18,6 @@ SHARES = (80, 10, 10)
 def picture(path: Path, colour: str = "red") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", (20, 16), colour).save(path)
-    return path
-
-
-def file(path: Path, content: str | bytes = "") -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
 
@@ -50,14 +45,14 @@ def items(root: Path) -> tuple[dict[str, ManifestEntry], list[str]]:
 
 
 def test_files_of_one_name_are_one_item(tmp_path: Path) -> None:
-    file(tmp_path / "chairs" / "red.glb", b"x")
+    put(tmp_path / "chairs" / "red.glb")
     picture(tmp_path / "chairs" / "red.JPG")
-    file(tmp_path / "chairs" / "red.txt", "a red chair\n\n  a chair, red \na red chair\n")
-    file(tmp_path / "lamp.obj", b"x")
-    file(tmp_path / "lamp.json", json.dumps({"texts": ["a lamp"], "split": "test", "meta": {"price": 3}}))
-    file(tmp_path / "vase.ply", b"x")
-    file(tmp_path / "vase.json", '"a vase"')
-    file(tmp_path / ".hidden.glb", b"x")
+    put(tmp_path / "chairs" / "red.txt", "a red chair\n\n  a chair, red \na red chair\n")
+    put(tmp_path / "lamp.obj")
+    put(tmp_path / "lamp.json", json.dumps({"texts": ["a lamp"], "split": "test", "meta": {"price": 3}}))
+    put(tmp_path / "vase.ply")
+    put(tmp_path / "vase.json", '"a vase"')
+    put(tmp_path / ".hidden.glb")
     found, problems = items(tmp_path)
     assert set(found) == {"chairs/red", "lamp", "vase"}
     red = found["chairs/red"]
@@ -73,9 +68,9 @@ def test_files_of_one_name_are_one_item(tmp_path: Path) -> None:
 
 
 def test_what_is_odd_is_told(tmp_path: Path) -> None:
-    file(tmp_path / "22.glb", b"x")
-    file(tmp_path / "22.obj", b"x")
-    file(tmp_path / "lonely.txt", "a caption of nothing")
+    put(tmp_path / "22.glb")
+    put(tmp_path / "22.obj")
+    put(tmp_path / "lonely.txt", "a caption of nothing")
     found, problems = items(tmp_path)
     told = "\n".join(problems)
     assert f"{tmp_path}/22.obj: an item has one mesh, and 22.glb is taken" in told
@@ -86,8 +81,8 @@ def test_what_is_odd_is_told(tmp_path: Path) -> None:
 
 def test_splits_do_not_depend_on_what_else_is_there_and_keep_like_texts_together(tmp_path: Path) -> None:
     for number in range(100):
-        file(tmp_path / f"{number}.glb", b"x")
-        file(tmp_path / f"{number}.txt", f"thing {number % 50}")
+        put(tmp_path / f"{number}.glb")
+        put(tmp_path / f"{number}.txt", f"thing {number % 50}")
     first, _ = items(tmp_path)
     for number in range(50):
         assert first[str(number)].split == first[str(number + 50)].split
@@ -101,12 +96,12 @@ def test_the_command_leaves_out_what_does_not_open(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     root, out = tmp_path / "things", tmp_path / "made" / "things.jsonl"
-    file(root / "whole.obj", CUBE)
-    file(root / "broken.obj", "v 0 0\n")
+    put(root / "whole.obj", CUBE)
+    put(root / "broken.obj", "v 0 0\n")
     picture(root / "seen.png")
-    file(root / "torn.png", picture(root / "seen.png").read_bytes()[:40])
+    put(root / "torn.png", picture(root / "seen.png").read_bytes()[:40])
     for name in ("whole", "broken", "seen", "torn"):
-        file(root / f"{name}.txt", f"a {name} thing")
+        put(root / f"{name}.txt", f"a {name} thing")
     assert main(["data", "folder", str(root), str(out), "--shares", "100/0/0"]) == 0
     told = capsys.readouterr().out
     assert "train: 2 items, 2 texts" in told
@@ -123,12 +118,12 @@ def test_the_command_leaves_out_what_does_not_open(
 
 
 def test_names_folders_and_info_stand_in_for_captions(tmp_path: Path) -> None:
-    file(tmp_path / "furniture-pack-1-0" / "kitchenCabinet_02.glb", b"x")
+    put(tmp_path / "furniture-pack-1-0" / "kitchenCabinet_02.glb")
     picture(tmp_path / "IMG_2044.jpg")
-    file(tmp_path / "7" / "a.glb", b"x")
-    file(tmp_path / "7" / "info.json", json.dumps({"name": "Sofa", "tags": ["soft", "blue"], "size": 3}))
-    file(tmp_path / "red-lamp.glb", b"x")
-    file(tmp_path / "red-lamp.txt", "its own caption")
+    put(tmp_path / "7" / "a.glb")
+    put(tmp_path / "7" / "info.json", json.dumps({"name": "Sofa", "tags": ["soft", "blue"], "size": 3}))
+    put(tmp_path / "red-lamp.glb")
+    put(tmp_path / "red-lamp.txt", "its own caption")
     found, problems = items(tmp_path)
     assert {name: entry.texts for name, entry in found.items()} == {
         "furniture-pack-1-0/kitchenCabinet_02": ("kitchen cabinet", "kitchen cabinet, furniture pack"),

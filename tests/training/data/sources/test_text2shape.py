@@ -10,6 +10,7 @@ import pytest
 from multifold import manifest
 from multifold.cli import main
 from multifold.manifest import ManifestEntry
+from tests.files import put
 from training.data.sources import text2shape
 from training.data.sources.imported import DatasetError
 
@@ -31,9 +32,7 @@ BROKEN_LINE = f'8,bb,"a table of\nwood.It, and its legs, are brown",Table,{TABLE
 def shapenet(tmp_path: Path) -> Path:
     root = tmp_path / "ShapeNetCore"
     for name in (f"{CHAIR}/aa/models/model_normalized.obj", f"{TABLE}/bb/model.obj", f"{TABLE}/aa/model.obj"):
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("v 0 0 0\n", encoding="utf-8")
+        put(root / name, "v 0 0 0\n")
     return root
 
 

@@ -18,6 +18,7 @@ from multifold.cli import main
 from multifold.files import tar_shards
 from multifold.files.tar_shards import TarShardError
 from multifold.manifest import ManifestEntry
+from tests.files import picture_file
 from tests.training import small
 from tests.training.data.sources.test_folder import CUBE
 from training.data.sources import webdataset
@@ -27,9 +28,7 @@ from training.recipes import library
 
 
 def picture(shade: int) -> bytes:
-    out = io.BytesIO()
-    Image.new("RGB", (12, 10), (shade, 0, 0)).save(out, "PNG")
-    return out.getvalue()
+    return picture_file(Image.new("RGB", (12, 10), (shade, 0, 0)))
 
 
 def shard(path: Path, files: Mapping[str, bytes | str]) -> Path:

@@ -26,6 +26,7 @@ ITEM_OBJECTS = ("payload", "vectors")
 OBJECTS = (*SEARCH_OBJECTS, *ITEM_OBJECTS)
 FILE_FIELDS = ("image", "mesh")
 FILE_LISTS = ("images",)
+FORM_FIELDS = (*SEARCH_FIELDS, "mesh_format", *(one.name for one in fields(SearchOptions)))
 ITEM_FIELDS = tuple(one.name for one in fields(NewItem))
 
 
@@ -50,6 +51,7 @@ def check_form(request: Request) -> None:
 
 async def read_search_form(form: FormData) -> Search:
     """A search with one text, image or mesh."""
+    check_fields(form, FORM_FIELDS)
     others = (*SEARCH_FIELDS, *SEARCH_OBJECTS, "mesh_format")
     options: dict[str, Any] = {name: value for name, value in form.items() if name not in others}
     if chosen := form.getlist("fields"):
@@ -68,10 +70,7 @@ async def read_search_form(form: FormData) -> Search:
 
 async def read_item_form(form: FormData, item_id: str | None) -> NewItem:
     """An item, whose id is in the path or a field."""
-    known = ITEM_FIELDS if item_id is None else [name for name in ITEM_FIELDS if name != "id"]
-    for name in form:
-        if name not in known:
-            raise UnknownFieldError(name, known)
+    check_fields(form, ITEM_FIELDS if item_id is None else [name for name in ITEM_FIELDS if name != "id"])
     named = plain_field(form.get("id")) if item_id is None else item_id
     if named is None:
         raise ApiError(422, "bad_request", "'id' is missing")
@@ -87,6 +86,12 @@ async def read_item_form(form: FormData, item_id: str | None) -> NewItem:
         mesh=await file_field(meshes[0]) if meshes else None,
         mesh_format=plain_field(form.get("mesh_format")),
     )
+
+
+def check_fields(form: FormData, known: Sequence[str]) -> None:
+    for name in form:
+        if name not in known:
+            raise UnknownFieldError(name, known)
 
 
 async def file_field(value: UploadFile | str) -> UploadedFile | str:

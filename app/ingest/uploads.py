@@ -36,7 +36,7 @@ def check_many(count: int, what: str, most: int) -> None:
 def check_text(text: str, most: int) -> str:
     """Words, neither none nor too many."""
     if not text.strip():
-        raise ApiError(422, "bad_text", "the text is empty; say what to look for")
+        raise ApiError(422, "bad_text", "the text is empty; send words")
     if len(text) > most:
         raise ApiError(422, "bad_text", f"the text has {len(text):,} characters; {most:,} are the most")
     try:

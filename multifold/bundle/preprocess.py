@@ -88,6 +88,8 @@ def decode(data: bytes, max_pixels: int = 64_000_000) -> Image.Image:
     One of more than `LARGE_PICTURE` pixels is halved, or divided further, while it is decoded where its
     format can, and else before anything is made of it. Threads wait for each other's large pictures.
     """
+    if not data:
+        raise ImageError("the picture is an empty file; save it again")
     try:
         image: Image.Image = Image.open(io.BytesIO(data), formats=_readable_formats())
         _check_size(image, max_pixels)

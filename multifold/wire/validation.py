@@ -56,6 +56,8 @@ def describe_errors(errors: Sequence[Any]) -> str:
 
 
 def _describe(error: Mapping[str, Any]) -> str:
+    if error["type"] == "json_invalid":
+        return f"the body is no JSON: {error['ctx']['error']} at character {error['loc'][-1]}"
     parts = [str(part) for part in error["loc"] if part not in WHERE]
     place = ".".join(one for one in parts if one.isdecimal() or (FIELD.fullmatch(one) and one not in TYPES))
     subject = repr(place) if place else "the body"

@@ -31,7 +31,7 @@ def good_afterwards(shop: House) -> Iterator[None]:
     [
         (png("red")[:-40], "damaged or cut short"),
         (HUGE, ""),
-        (b"", "not a picture"),
+        (b"", "an empty file"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a picture"),
         (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "not a picture"),
     ],
@@ -70,6 +70,14 @@ def test_meshes_are_checked(shop: House, name: str, data: bytes, reason: str) ->
         ([("text", (None, "red")), ("limit", ("a.txt", b"3"))], 422, "bad_request", "'limit' "),
         ([("text", (None, "red")), ("limit", (None, ""))], 422, "bad_request", "'limit' "),
         ([("text", (None, "red")), ("colour", (None, "a"))], 422, "bad_request", "unknown field 'colour'"),
+        ([("images", ("a.png", b"x"))], 422, "bad_request", "did you mean 'image'"),
+        (
+            [("quality", (None, "1"))],
+            422,
+            "bad_request",
+            "the fields are text, image, mesh, mesh_format, target",
+        ),
+        ([("text", (None, " "))], 422, "bad_text", "empty; send words"),
         ([("text", (None, "red")), ("filter", (None, "{"))], 422, "bad_filter", "not JSON"),
         ([("text", (None, "red")), ("filter", (None, "[]"))], 422, "bad_filter", "JSON object"),
         ([("text", (None, "red")), ("filter", (None, "[" * 90_000))], 422, "bad_filter", "not JSON"),
@@ -119,6 +127,8 @@ def test_a_body_that_is_no_json_object_is_refused(shop: House, body: bytes) -> N
     half = b'{"text": "\\ud800"}'
     refused(shop.client.post("/v1/search", content=half, headers=json), 422, "bad_request", "surrogate")
     refused(shop.client.post("/v1/search", content=b"[" * 100_000, headers=json), 400, "bad_request")
+    broken = shop.client.post("/v1/search", content=b'{"text": red}', headers=json)
+    refused(broken, 422, "bad_request", "the body is no JSON: Expecting value at character 9")
 
 
 class TestItems:

@@ -184,7 +184,7 @@ def test_scores_of_all_sides_are_given_on_request(shop: House) -> None:
         ({"image": "/etc/passwd"}, 422, "bad_image", "data URI"),
         ({"image": "data:image/png,abc"}, 422, "bad_image", "data URI"),
         ({"image": "data:image/png;base64,@@@"}, 422, "bad_image", "base64"),
-        ({"image": "data:image/png;base64,"}, 422, "bad_image", "not a picture"),
+        ({"image": "data:image/png;base64,"}, 422, "bad_image", "an empty file"),
         ({"mesh": "data:model/gltf-binary;base64,é"}, 422, "bad_mesh", "base64"),
         ({"mesh": uri(b"hello")}, 422, "bad_mesh", "cannot tell the format"),
         ({"mesh": uri(b"hello"), "mesh_format": "exe"}, 422, "bad_mesh", ".exe"),

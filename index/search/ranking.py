@@ -375,7 +375,7 @@ class AskedLegs:
         named = {leg.name: leg for leg in legs}
         if not {"words", "reader"} <= named.keys():
             return legs
-        best = named["words"].candidates(FEW, among)
+        best = named["words"].candidates(RING, among)[:FEW]  # as many as are candidates, to be found once
         heard = self.asked.words.weigh(self.asked.text or "", best).shares.max(initial=0)
         if strangeness(float(heard), len(self.background)) > 0:
             return legs

@@ -5,7 +5,7 @@ their stems (see analysis.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -42,6 +42,13 @@ class AskedWords:
     question: WordQuestion
     parts: tuple[WordSegment, ...]
     norms: Float64[np.ndarray, "3 f"]
+    _near: dict[int, Ids] = field(default_factory=dict)
+
+    def near(self, limit: int) -> Ids:
+        """About so many best editions of all by the rarest terms, best first; they are found once."""
+        if limit not in self._near:
+            self._near[limit] = self.nearest(self.question.rare, limit, None)
+        return self._near[limit]
 
     def nearest(self, terms: Ids, limit: int, among: Ids | None) -> Ids:
         """The best editions by some terms, about, best first."""
@@ -135,7 +142,7 @@ class WordIndex:
         if allowed is not None and len(allowed) <= FEW:
             return self.rank(query, limit, allowed)[0]
         asked = self._ask(query)
-        return asked.nearest(asked.question.rare, limit, allowed)
+        return asked.near(limit) if allowed is None else asked.nearest(asked.question.rare, limit, allowed)
 
     def scores(self, query: str, editions: Ids) -> Scores:
         """What the words of these editions say of a query, in their order; 0 where they say nothing."""

@@ -145,6 +145,7 @@ export function listen() {
   addEventListener("keydown", (event) => {
     const details = event.key === "Escape" && event.target.closest?.(".facet[open]");
     if (!details) return;
+    event.preventDefault(); // a dialog around it stays
     details.firstElementChild.focus();
     shut();
   });

@@ -145,6 +145,10 @@ def test_closing_closes_all_that_was_opened_in_between(page: Page) -> None:
     page.wait(lambda: page.driver.current_url == f"{page.url}/?q=a+red+box")
     assert not page.find("#detail").is_displayed()
     page.open("/?item=red-box")
+    page.unfold(".further")
+    page.press(".further summary", Keys.ESCAPE)  # the menu alone
+    page.wait(lambda: not page.find(".further").get_property("open"))
+    assert page.find("#detail").is_displayed()
     page.click("#detail .near a")
     page.wait(lambda: page.find("#detail .id").text != "red-box")
     page.press("#detail", Keys.ESCAPE)

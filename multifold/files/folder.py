@@ -124,6 +124,7 @@ class _ItemFiles:
 
     pictures: list[Path] = field(default_factory=list)
     meshes: list[Path] = field(default_factory=list)
+    side_cars: list[Path] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     id: str | None = None
     split: str | None = None
@@ -131,6 +132,7 @@ class _ItemFiles:
 
     def describe(self, path: Path) -> None:
         """Add what a `.txt` with a caption a line, or a `.json`, says."""
+        self.side_cars.append(path)
         if path.suffix.lower() == ".txt":
             self.texts += textfile.lines(path)
             return
@@ -160,6 +162,7 @@ class _FolderReader:
         self._groups: dict[str, _ItemFiles] = defaultdict(_ItemFiles)
         self._owner: dict[str, str] = {}  # a file, with its suffix or without -> the name of its group
         self._tables: list[Path] = []
+        self._odd: list[tuple[Path, str]] = []  # what is left out, and why
 
     def folders(self, start: Path) -> Iterator[tuple[Path, list[str]]]:
         """Every folder from here on, and the names in it."""
@@ -195,18 +198,29 @@ class _FolderReader:
                 self._take_other(path, self._name(folder) if of_folder else owner)
 
     def finish(self, wanted: set[Path] | None) -> FolderContents:
-        """The items; if some files are wanted, those that hold one of them."""
+        """The items; if some files are wanted, those that hold one of them, and what is odd of these."""
         for table in self._tables:
             self._add_table(table)
         meshes = [mesh for group in self._groups.values() for mesh in group.meshes]
         named = {path for mesh in meshes for path in self._layout.companions(mesh, self._root)}
+        taken = set()
         for name, group in sorted(self._groups.items()):
             group.pictures = [path for path in group.pictures if path.resolve() not in named]
-            paths = {path.resolve() for path in (*group.meshes, *group.pictures)}
-            if paths and (wanted is None or not paths.isdisjoint(wanted)):
+            seen = (*group.meshes, *group.pictures)
+            paths = {path.resolve() for path in (*seen, *group.side_cars)}
+            if seen and (wanted is None or not paths.isdisjoint(wanted)):
                 self._contents.entries.append(self._entry(name, group))
+                taken.add(name)
         self._contents.others = [path for path in self._contents.others if path.resolve() not in named]
         self._make_unique()
+        if wanted is not None:
+            self._contents.others = [path for path in self._contents.others if path.resolve() in wanted]
+            self._odd = [
+                (path, reason)
+                for path, reason in self._odd
+                if path.resolve() in wanted or self._owner.get(self._name(path.with_suffix(""))) in taken
+            ]
+        self._contents.problems = [FileProblem(printable_path(path), reason) for path, reason in self._odd]
         return self._contents
 
     def _take_other(self, path: Path, owner: str | None) -> None:
@@ -290,7 +304,7 @@ class _FolderReader:
         return self._root.name if name == "." else name
 
     def _report(self, path: Path, reason: str) -> None:
-        self._contents.problems.append(FileProblem(printable_path(path), reason))
+        self._odd.append((path, reason))
 
 
 def _describes_folder(path: Path) -> bool:

@@ -203,3 +203,19 @@ def test_parts_of_a_folder_can_be_asked_for_and_passed_over(tmp_path: Path) -> N
     assert [entry.id for entry in read(tmp_path, layout, below=tmp_path / "deep").entries] == ["deep/c"]
     with pytest.raises(FolderError, match="there is no folder"):
         found(tmp_path / "none")
+
+
+def test_of_some_files_nothing_else_is_told(tmp_path: Path) -> None:
+    for name in ("red.glb", "red.obj", "blue.glb", "blue.obj", "logo.svg", "notes.doc", "lonely.txt"):
+        put(tmp_path / name)
+    put(tmp_path / "blue.txt", "a blue box")
+    layout = FolderLayout(MESHES, no_companions)
+    wanted = read(tmp_path, layout, [tmp_path / "red.glb"])
+    assert [entry.id for entry in wanted.entries] == ["red"]
+    assert [Path(problem.name).name for problem in wanted.problems] == ["red.obj"]
+    assert wanted.others == []
+    unread = read(tmp_path, layout, [tmp_path / "logo.svg", tmp_path / "notes.doc"])
+    assert [Path(problem.name).name for problem in unread.problems] == ["logo.svg"]
+    assert (unread.entries, unread.others) == ([], [tmp_path / "notes.doc"])
+    (blue,) = read(tmp_path, layout, [tmp_path / "blue.txt"]).entries  # its caption stands for the item
+    assert (blue.id, blue.texts) == ("blue", ("a blue box",))

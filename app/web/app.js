@@ -1,6 +1,6 @@
 // The page: the address says what is asked, everything on screen follows from it.
 
-import { current, go, isIdle, signature } from "./address.js";
+import { current, fileOf, go, isIdle, signature } from "./address.js";
 import * as api from "./api.js";
 import * as banner from "./banner.js";
 import * as clues from "./clues.js";
@@ -149,4 +149,9 @@ addEventListener("keydown", (event) => {
   else $("words").focus();
 });
 
-follow().finally(() => watch(() => learn().then(() => { if (searching.isLost() || current().sure) again(); }, () => {})));
+function tellLost() {
+  const lost = history.state?.clues?.some((clue) => clue.key && !fileOf(clue));
+  if (lost) searching.say("The files of this search are gone", ["They are kept until the page is loaded again. Add them once more."], true);
+}
+
+follow().then(tellLost).finally(() => watch(() => learn().then(() => { if (searching.isLost() || current().sure) again(); }, () => {})));

@@ -127,6 +127,19 @@ def test_files_can_be_dropped(page: Page) -> None:
     assert page.count(".clue") == 0
 
 
+def test_files_that_a_reload_loses_are_told(page: Page) -> None:
+    page.open("/?q=a+box")
+    page.wait(lambda: len(page.found()) == 4)
+    page.drop({"dropped.png": png("green")})
+    page.wait(lambda: page.texts(".clue .face") == ["a box", "dropped.png"])
+    page.driver.refresh()
+    page.wait(lambda: "The files of this search are gone" in page.find("#message").text)
+    assert len(page.found()) == 4
+    page.drop({"dropped.png": png("green")})
+    page.wait(lambda: page.texts(".clue .face") == ["a box", "dropped.png"])
+    page.wait(lambda: not page.find("#message").is_displayed())
+
+
 def test_several_pictures_are_pasted(page: Page) -> None:
     page.open()
     page.click("#words")

@@ -406,7 +406,8 @@ class FaissEngine:
             self._seal_if_due()
         self._files.forget(chosen)
         chosen.clear()  # so that their memory is free
-        release_memory()
+        if name != FIRST_INDEX:
+            release_memory()
 
     def _merged(self, chosen: list[Segment], make: Make, join: Join) -> Segment:
         living = [part.rows for part in chosen if len(part.rows)]

@@ -324,6 +324,7 @@ class FaissIndex:
     cells: SharedCells | None = None  # that other indexes may share
     radius: float = 0.0  # of a cell: the squared distance of a row from its centre, on average
     added: int = 0  # rows that came after the cells were learned
+    scan: CellScan | None = None  # of its codes, where compiled code can
     turn: threading.Lock = field(default_factory=threading.Lock)  # a GPU's resources serve one thread
 
     def __post_init__(self) -> None:
@@ -400,8 +401,8 @@ class FaissIndex:
         assert self.cells is not None
         reduced = self.cells.distances(queries).queries
         alone = len(reduced) == 1 and not self.heavy  # so FAISS would use one thread
-        if self._scan is not None and (alone or faiss.omp_get_max_threads() <= FAISS_THREADS):
-            return self._scan.nearest_rows(
+        if self.scan is not None and (alone or faiss.omp_get_max_threads() <= FAISS_THREADS):
+            return self.scan.nearest_rows(
                 reduced, cells, count, cell_scan.EVERY_ROW if selected is None else selected
             )
         parameters = self._asking(cells.shape[1], count)
@@ -409,11 +410,6 @@ class FaissIndex:
             selector = faiss.IDSelectorBitmap(selected)
             parameters = faiss.SearchParametersIVF(nprobe=cells.shape[1], sel=selector)
         return search_cells(self.index, reduced, cells, count, parameters)
-
-    @cached_property
-    def _scan(self) -> CellScan | None:
-        """Its codes, where they can be scanned by compiled code."""
-        return None if self.cells is None else self.cells.scan(self.index)
 
     def distances(self, queries: Vectors, scores: Float32[np.ndarray, " q"]) -> Float32[np.ndarray, " q"]:
         """The squared distances, as the index has them, of rows that score so much."""

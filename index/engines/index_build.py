@@ -55,7 +55,9 @@ def build_index(
     shared = None if on_gpu else shared_cells_of(reduction, align_centroids(index))
     _fill(index, reduction, view, stopped)
     index = faiss_library.to_gpu(index) if on_gpu else index
-    return FaissIndex(type, reduction, index, (), shared, 0.0 if shared is None else shared.radius(view))
+    if shared is None:
+        return FaissIndex(type, reduction, index)
+    return FaissIndex(type, reduction, index, (), shared, shared.radius(view), scan=shared.scan(index))
 
 
 def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) -> FaissIndex | None:
@@ -67,7 +69,8 @@ def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) 
     _fill(index, known.reduction, view, stopped, start)
     copied = 0 if start.places is None else int(np.count_nonzero(start.places >= 0))
     added = len(view.ids) - copied + (known.added if copied else 0)
-    return replace(known, index=index, radius=known.cells.radius(view), added=added)
+    scan = known.cells.scan(index)
+    return replace(known, index=index, radius=known.cells.radius(view), added=added, scan=scan)
 
 
 def _train(index: Index, sample: ReducedVectors) -> None:

@@ -249,7 +249,8 @@ def _read_index(raw: dict[str, Any], data: np.ndarray, rows: RowView, device: De
     radius, added = raw.get("radius"), raw.get("added", 0)  # which earlier versions did not write
     if radius is None:
         radius = 0.0 if cells is None else cells.radius(rows)
-    return FaissIndex(raw["type"], reduction, index, settings, cells, radius, added)
+    scan = None if cells is None else cells.scan(index)
+    return FaissIndex(raw["type"], reduction, index, settings, cells, radius, added, scan)
 
 
 def _part_linked(part: Segment, source: Path, target: Path) -> bool:

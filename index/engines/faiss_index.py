@@ -459,7 +459,8 @@ class FaissIndex:
         """What the index takes in memory, without the vectors that scores are made of."""
         cells = faiss.try_extract_index_ivf(self.index)
         if cells is not None and self.cells is not None:  # plain ones need not be copied
-            return int(cells.ntotal * (cells.code_size + ID_BYTES) + cells.nlist * cells.d * FLOAT_BYTES)
+            row = cells.code_size + ID_BYTES + (0 if self.scan is None else FLOAT_BYTES)
+            return int(cells.ntotal * row + cells.nlist * cells.d * FLOAT_BYTES)
         if faiss_library.is_cagra(self.index):
             links = faiss_library.LINKS
             return int(self.index.ntotal * (self.index.d + links) * FLOAT_BYTES)

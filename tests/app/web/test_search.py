@@ -137,7 +137,7 @@ def test_files_that_a_reload_loses_are_told(page: Page) -> None:
     assert len(page.found()) == 4
     page.drop({"dropped.png": png("green")})
     page.wait(lambda: page.texts(".clue .face") == ["a box", "dropped.png"])
-    page.wait(lambda: not page.find("#message").is_displayed())
+    page.wait(lambda: "gone" not in page.find("#message").text)
 
 
 def test_several_pictures_are_pasted(page: Page) -> None:

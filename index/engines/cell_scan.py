@@ -56,7 +56,8 @@ def nearest_cells(squares: Float32[np.ndarray, "q n"], effort: int) -> Int64[np.
     """So many cells whose squared distances are least, the farthest of them last."""
     cells = np.empty((len(squares), effort), np.int64)
     for row in range(len(squares)):
-        heap, bits = np.full(effort, NOTHING, np.int64), squares[row].view(np.int32)
+        heap = np.full(effort, NOTHING, np.int64)
+        bits = squares[row].view(np.int32)
         for cell in range(len(bits)):
             key = (np.int64(max(bits[cell], 0)) << 32) | cell
             if key < heap[0]:
@@ -95,7 +96,9 @@ def _code_squares(
     codes_at: Int64[np.ndarray, " n"],
 ) -> Float32[np.ndarray, " g"]:
     """The same for all codes, cell by cell."""
-    squares, numbers, place = np.empty(sizes.sum(), np.float32), np.empty(len(steps), np.uint8), 0
+    squares = np.empty(sizes.sum(), np.float32)
+    numbers = np.empty(len(steps), np.uint8)
+    place = 0
     for cell in range(len(sizes)):
         codes = array_at(memory_at(codes_at[cell]), (sizes[cell], len(steps) * bits // 8), np.uint8)
         for row in range(len(codes)):
@@ -170,7 +173,8 @@ def _scan(
     The squared distance of a code is that of the centre of its cell, less twice a product, and the square of
     what the code stands for.
     """
-    weights, numbers = np.empty(len(steps), np.float32), np.empty(len(steps), np.uint8)
+    weights = np.empty(len(steps), np.float32)
+    numbers = np.empty(len(steps), np.uint8)
     for at in range(len(queries)):
         best = places[at]
         best[:] = NOTHING
@@ -209,7 +213,8 @@ class CellScan:
     """The codes of an index of cells with 4 or 8 bits for a number, where FAISS keeps them."""
 
     def __init__(self, index: Index, centres: Float32[np.ndarray, "n w"]) -> None:
-        self._index, self._centres = index, centres
+        self._index = index  # whose memory it reads
+        self._centres = centres
         self._bits = BITS[index.sq.qtype]
         lowest, spans = faiss.vector_to_array(index.sq.trained).reshape(2, -1)
         self._steps = spans / np.float32(2**self._bits - 1)

@@ -202,8 +202,10 @@ def _cells_within_reach(
 
     Queries whose last row is not near have a reach of their own, and begin `again` with the first cell.
     """
-    bounds, edges = cell_bounds(last, reach, radius), np.empty(len(last), np.float32)
-    far_bounds, most = cell_bounds(last, far_reach, radius), 0
+    bounds = cell_bounds(last, reach, radius)
+    far_bounds = cell_bounds(last, far_reach, radius)
+    edges = np.empty(len(last), np.float32)
+    most = 0
     for row in range(len(squares)):
         edges[row] = squares[row, farthest[row]]
         if last[row] > near:

@@ -44,7 +44,9 @@ def explain_match(
     token: int | None = None,
 ) -> ExplainedPair:
     """The same of a pair whose vectors are known."""
-    encoder, said, seen = subject.encoder, pair.text_vector, pair.picture_vector
+    encoder = subject.encoder
+    said = pair.text_vector
+    seen = pair.picture_vector
     if subject.explainer is None:
         assert isinstance(encoder, Encoder)
         check_method(method)

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.util import find_spec
-from itertools import chain, groupby, islice
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -186,7 +186,7 @@ class SentenceReader(TextReader):
         nothing = np.zeros(self.dim, np.float32)
         sums = np.array([new.get(one, known.get(one, nothing)) for one in tokens], np.float32)
         if len(known) + len(new) > REMEMBERED:
-            self._known = dict(islice(new.items(), REMEMBERED))
+            self._known = new  # a batch is smaller
         else:
             known |= new
         return sums.reshape(-1, self.dim)

@@ -52,7 +52,7 @@ def write_rows(
     **header: object,
 ) -> None:
     """Write rows and what belongs to them durably and all at once."""
-    whose = {"of": asdict(owner), "generation": generation_of(path)}
+    whose = {"of": asdict(owner), "generation": save_of(path)}
     header = {**whose, "metric": metric, "rows": len(ids), "dim": vectors.shape[1], **header}
     blocks = [one if callable(one) else partial(_give_array, one) for one in (ids, vectors, *others)]
     sizes = [_size(block) for block in blocks]
@@ -82,8 +82,8 @@ def _size(block: StreamedBytes) -> int:
     return sum(sizes)
 
 
-def generation_of(path: Path) -> str:
-    """What tells a file from older and newer ones: a sealed part's own name, or the folder of a save."""
+def save_of(path: Path) -> str:
+    """What tells a file from those of older and newer saves: a sealed part's own name, or the folder of a save."""
     return path.stem.rpartition(".")[2] if path.suffix == ROWS else path.parent.name
 
 
@@ -96,7 +96,7 @@ def read_rows(
         raise IndexEngineError(f"{path} is damaged: delete it and it is rebuilt")
     line = bytes(data[: 1 << 16]).partition(b"\n")[0]
     header = json.loads(line)
-    whose = {**asdict(owner), "generation": generation_of(path)}
+    whose = {**asdict(owner), "generation": save_of(path)}
     found = {**header.get("of", {}), "generation": header.get("generation")}
     if wrong := [f"the {name} {found.get(name)!r}" for name in whose if found.get(name) != whose[name]]:
         raise IndexEngineError(f"{path} is another file: it names {' and '.join(wrong)}")

@@ -45,10 +45,10 @@ from index.engines.row_file import (
     Emit,
     Header,
     ReadCount,
-    generation_of,
     open_vectors,
     read_rows,
     release_pages,
+    save_of,
     write_rows,
     write_vectors,
 )
@@ -231,7 +231,7 @@ class SegmentFiles:
         file = self._files.get(part.seal)
         if file is not None and file.parent == path.parent:
             return file.name
-        name = f"{path.name}.{_new_name() if file is None else generation_of(file) + ROWS}"
+        name = f"{path.name}.{_new_name() if file is None else save_of(file) + ROWS}"
         if file is None or not _part_linked(part, file, path.with_name(name)):
             write_segment(path.with_name(name), self._owner, self._metric, part)
         if file is None or file.parent != self._home:

@@ -2,7 +2,7 @@
 
 Each change of an item makes a new *edition* of it, numbered by the change's sequence number. The rows of an
 edition are edition·2²⁰ + place: its observations from place 0 up, its pooled rows (one a side) from the top
-down. So a row names its item and its generation, is never used twice, and rows of one edition are together.
+down. So a row names its item and its edition, is never used twice, and rows of one edition are together.
 
 The facts of an item are the values of its payload, which filters ask for. An object is walked into:
 `{"size": {"w": 3}}` has the key `size.w`. A list stands for each of its elements. Null is as good as nothing.

@@ -41,7 +41,7 @@ items = sa.Table(
     tables,
     sa.Column("edition", Number, primary_key=True, autoincrement=False),  # the change that wrote it
     sa.Column("id", ordered(LONGEST_ID), nullable=False, unique=True),
-    sa.Column("generation", sa.Integer, nullable=False),
+    sa.Column("generation", sa.Integer, nullable=False),  # how many editions the item has had
     sa.Column("size", sa.Integer, nullable=False),  # observations
     sa.Column("payload", sa.Text, nullable=False),  # JSON
     sa.Column("files", sa.Text),  # JSON: keys of originals, or those and notes about them

@@ -37,6 +37,13 @@ LATE_IMPORTS: set[str] = {
     "training.evaluate.opening → training.evaluate.evaluated_checkpoint",
 }
 CIRCLES: set[str] = set()
+SIBLING_CIRCLES: set[str] = {
+    "app.collections ↔ app.operations",
+    "app.collections ↔ app.runtime",
+    "app.collections ↔ app.search",
+    "app.concurrency ↔ app.operations",
+    "index.legs ↔ index.search",
+}
 PACKED_ARGUMENTS: set[str] = set()
 
 
@@ -138,6 +145,18 @@ def test_a_folder_and_its_subfolder_do_not_import_each_other(imports: Imports) -
     assert {pair: arrows for pair, arrows in ways.items() if len(arrows) == 2} == {}
 
 
+def test_folders_side_by_side_import_in_one_direction(imports: Imports) -> None:
+    """Of two folders in one, with all that lies in them, one knows the other; contracts may be known by both."""
+    ways = {
+        siblings(source, target)
+        for source, targets in imports.items()
+        for target in targets
+        if target.rpartition(".")[2] not in CONTRACTS
+    }
+    found = {f"{one} ↔ {other}" for one, other in ways if one < other and (other, one) in ways}
+    assert differences(found, SIBLING_CIRCLES) == {}
+
+
 def test_http_is_imported_by_the_application_alone(imports: Imports) -> None:
     """Routes and bodies are the outermost layer: what they call does not know them."""
     found = {
@@ -189,6 +208,13 @@ def room_of(module: str) -> str:
 def folder_of(module: str) -> str:
     """The package that a module lies in; a package lies in itself."""
     return module if HOUSE.joinpath(*module.split(".")).is_dir() else module.rpartition(".")[0]
+
+
+def siblings(source: str, target: str) -> tuple[str, str]:
+    """The folders of two modules up to where their ways part; the same twice if one lies above the other."""
+    ways = folder_of(source).split("."), folder_of(target).split(".")
+    parting = next((place for place, (one, other) in enumerate(zip(*ways, strict=False)) if one != other), 0)
+    return ".".join(ways[0][: parting + 1]), ".".join(ways[1][: parting + 1])
 
 
 def dotted(path: Path) -> str:

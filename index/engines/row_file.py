@@ -83,7 +83,7 @@ def _size(block: StreamedBytes) -> int:
 
 
 def save_of(path: Path) -> str:
-    """What tells a file from those of older and newer saves: a sealed part's own name, or the folder of a save."""
+    """What tells a file from older and newer ones: a sealed part's own name, or the folder of a save."""
     return path.stem.rpartition(".")[2] if path.suffix == ROWS else path.parent.name
 
 

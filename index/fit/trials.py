@@ -13,7 +13,7 @@ from index.contracts import Ids, Space
 from index.fit.questions import Question, QuestionKind, fold_caption, written_name
 from index.legs.contracts import Raw, SearchLeg, Thing
 from index.legs.vectors import SCORE
-from index.search.model import LEGS, PLACES
+from index.search.model import PLACES
 from index.search.query import Query
 from index.search.ranking import Scores
 from index.search.search import Searcher
@@ -85,7 +85,7 @@ class TrialMaker:
         assert question.feature is not None
         vector = self._space.vectors(question.feature[None])[0]
         query = Query(vector, text=question.text, side=question.side, own={question.side: vector})
-        asked = searcher.legs(query, now, LEGS if question.text is not None else LEGS[: -len(TEXT_LEGS) + 1])
+        asked = searcher.legs(query, now)
         legs = asked.legs()
         candidates = np.union1d(asked.candidates(RIVALS, None, legs), np.append(judged, owner))
         scored = asked.scores(candidates, legs)

@@ -35,6 +35,9 @@ NAMES = tuple(name for leg in LEGS for name in LEG_COLUMNS[leg])  # of the weigh
 PLACES: Mapping[Leg, slice] = {
     leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in LEG_COLUMNS.items()
 }
+assert tuple(LEG_COLUMNS) == LEGS
+assert len(set(NAMES)) == len(NAMES)
+LEG_OF_COLUMN = np.array([place for place, leg in enumerate(LEGS) for _ in LEG_COLUMNS[leg]])
 RULES = 22  # another number fits every stored model again
 
 # Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
@@ -77,6 +80,7 @@ class LegQuality:
 
 def in_order(weights: Mapping[str, float]) -> Weights:
     """Weights by their names as an array; 0 where none is stated."""
+    assert weights.keys() <= set(NAMES)
     return np.array([weights.get(name, 0.0) for name in NAMES])
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64
+from jaxtyping import Bool, Float32, Float64, Int64
 
 from index.contracts import Ids
 from index.engines.exact_engine import sort_unique
@@ -26,7 +26,7 @@ from index.legs.vectors import SAME, SCORE
 from index.legs.words import COVERAGE, STATED
 from index.search.confidence import WHOLE, Evidence, Rivals, confidences, find_rivals
 from index.search.engine_set import Candidates
-from index.search.model import LEGS, NAMES, PLACES, SideModel, strangeness
+from index.search.model import LEG_OF_COLUMN, LEGS, NAMES, PLACES, SideModel, strangeness
 from index.search.promise import class_of, cut_answer, is_unlike
 from index.texts.analysis import asks_phrase
 from multifold.compiling import compile_annotated
@@ -100,7 +100,8 @@ class Scores:
     def ratios(self, model: SideModel) -> Ratios:
         """The log-likelihood ratio of each leg for each edition."""
         ratios = np.zeros(self.present.shape)
-        write_ratios(self.values, model.weights_for(self.strange), self.present, self.background, ratios)
+        weights = model.weights_for(self.strange)
+        write_ratios(self.values, weights, LEG_OF_COLUMN, self.present, self.background, ratios)
         for place, leg in enumerate(ASPECTS):
             if leg in self.raw:
                 ratios[:, place] += SAME_NATS * np.fmax(self.raw[leg][:, SAME], 0)
@@ -111,6 +112,7 @@ class Scores:
 def write_ratios(
     values: Float32[np.ndarray, "n w"],
     weights: Float64[np.ndarray, " w"],
+    legs: Int64[np.ndarray, " w"],
     present: Bool[np.ndarray, "n l"],
     background: Bool[np.ndarray, " n"],
     ratios: Float64[np.ndarray, "n l"],
@@ -120,12 +122,11 @@ def write_ratios(
     The best of the background may be what is meant, which is none. One more, that scores nothing, stands for
     those who are not in the sample.
     """
-    each = len(weights) // ratios.shape[1]  # columns that a leg has
     best = -1
     most = -np.inf
     for row in range(len(ratios)):
         for column in range(len(weights)):
-            ratios[row, column // each] += values[row, column] * weights[column]
+            ratios[row, legs[column]] += values[row, column] * weights[column]
         if background[row] and ratios[row].sum() > most:
             best = row
             most = ratios[row].sum()

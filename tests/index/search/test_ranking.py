@@ -13,7 +13,7 @@ from index.plain_space import PlainSpace
 from index.search import ranking
 from index.search.model import LEGS, NAMES, PLACES, EvidenceModel, SideModel, prior_model
 from index.search.query import TARGET_LEGS
-from index.search.ranking import Scores
+from index.search.ranking import Scores, write_ratios
 from index.store.filters import parse_filter
 from multifold.bundle.text_reader import TextReader, open_text_reader
 from multifold.types import SIDES, Distance, Item, Target, Vectors
@@ -81,6 +81,17 @@ def test_the_ratios_of_all_legs_are_what_arrays_say(items: int, background: int)
     model = prior_model("text")
     assert scores.ratios(model) == pytest.approx(plain_ratios(scores, model), abs=1e-12)
     assert not np.isnan(scores.ratios(model)).any()
+
+
+def test_a_leg_has_any_number_of_columns() -> None:
+    rng = np.random.default_rng(0)
+    values, present = rng.standard_normal((9, 6)).astype(np.float32), np.ones((9, 3), np.bool_)
+    weights, legs = rng.standard_normal(6), np.array([0, 1, 1, 1, 1, 2])
+    ratios = np.zeros((9, 3))
+    write_ratios(values, weights, legs, present, np.zeros(9, np.bool_), ratios)
+    said = values * weights
+    wanted = np.stack([said[:, 0], said[:, 1:5].sum(axis=1), said[:, 5]], axis=1)
+    assert ratios == pytest.approx(wanted, abs=1e-6)
 
 
 @pytest.mark.parametrize("among", [False, True])

@@ -10,7 +10,6 @@ from types import FrameType
 
 import pytest
 from hypothesis import HealthCheck, settings
-from jaxtyping import config
 
 from multifold.bundle import text_reader
 from multifold.bundle.canary import open_encoder
@@ -38,22 +37,6 @@ LONGEST = (
     "tests/app/runtime/test_folder.py",
 )
 TEST_SECONDS, SLOW_TEST_SECONDS = 600, 3600  # no test waits longer, whatever it waits for
-# Shapes of arrays are checked at every call, but not where whole services and collections run: they repeat
-# calls that tests of the modules check, and checking takes longer than the calls.
-UNCHECKED = (
-    "tests/app",
-    "tests/benches",
-    "tests/docker",
-    "tests/drills",
-    "tests/examples",
-    "tests/index/commands",
-    "tests/index/engines/test_faiss_index.py",
-    "tests/index/engines/test_served_queries.py",
-    "tests/index/engines/test_tuning.py",
-    "tests/index/fit",
-    "tests/index/legs",
-    "tests/index/search",
-)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -64,14 +47,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    """Interrupt a test that takes too long where it waits, and check the shapes of arrays if it is to."""
-    former_checks = config.jaxtyping_disable
-    config.update("jaxtyping_disable", former_checks or item.nodeid.startswith(UNCHECKED))
-    try:
-        with interrupted(item):
-            return (yield)
-    finally:
-        config.update("jaxtyping_disable", former_checks)
+    """Interrupt a test that takes too long where it waits."""
+    with interrupted(item):
+        return (yield)
 
 
 @contextmanager

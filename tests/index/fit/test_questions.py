@@ -66,7 +66,8 @@ def fitted_weights(collection: Collection, shift: int) -> dict[str, float]:
 
 
 def test_without_verdicts_nothing_asks(collection: Collection) -> None:
-    assert "text" not in collection.fit_evidence(lambda texts: np.zeros((len(texts), FEATURE))).sides
+    model = collection.fit_evidence(lambda texts: np.zeros((len(texts), FEATURE), np.float32))
+    assert "text" not in model.sides
 
 
 @pytest.mark.parametrize(("shift", "knows"), [(0, True), (7, False)])
@@ -117,9 +118,10 @@ def test_captions_that_only_repeat_the_name_are_no_questions(
 ) -> None:
     texts = ItemTexts(1, "7", path, captions)
     assert places_that_say_something(texts) == places
-    item = Item("7", tuple(caption(n, np.eye(FEATURE)[n], text) for n, text in enumerate(captions)))
-    known = KnownItem(1, item, texts)
-    hidden = [one for one in questions([known], lambda some: np.ones((len(some), FEATURE))) if one.texts]
+    features = np.eye(FEATURE, dtype=np.float32)
+    item = Item("7", tuple(caption(n, features[n], text) for n, text in enumerate(captions)))
+    asked = questions([KnownItem(1, item, texts)], lambda some: features[: len(some)])
+    hidden = [one for one in asked if one.texts]
     assert {one.text for one in hidden if one.kind in ("caption", "no texts")} <= {
         captions[n] for n in places
     }

@@ -10,7 +10,7 @@ import string
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import ftfy
 import numpy as np
@@ -41,6 +41,8 @@ class TextSpec:
     length: Literal["dynamic", "fixed"]
 
     def __post_init__(self) -> None:
+        if self.cleaning not in get_args(Cleaning) or self.length not in ("dynamic", "fixed"):
+            raise TextError(f"no such way to read: cleaning {self.cleaning!r}, length {self.length!r}")
         if self.context <= self.frame:
             raise TextError(f"a context of {self.context} tokens leaves no room for a text")
 

@@ -86,6 +86,7 @@ def test_a_folder_without_a_description_is_no_bundle(folder: Path, content: byte
         (lambda raw: raw["image"].update(size="large"), "does not describe"),
         (lambda raw: raw["text"].update(context=0), "does not describe"),
         (lambda raw: raw["text"].update(cleaning="soap"), "soap"),
+        (lambda raw: raw["text"].update(length="short"), "short"),
         (lambda raw: raw["geometry"].update(metric="cosine"), "cosine"),
         (lambda raw: raw["geometry"].update(query_signs=[1.0]), "does not describe"),
         (lambda raw: raw["geometry"].update(root=[0.0]), "does not describe"),

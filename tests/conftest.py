@@ -11,10 +11,9 @@ from types import FrameType
 import pytest
 from hypothesis import HealthCheck, settings
 
-from multifold.bundle import text_reader
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
-from tests import reading, tiny
+from tests import tiny
 from tests.index.buckets import BucketServer
 from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
@@ -25,8 +24,6 @@ settings.register_profile(
     "fixed", derandomize=not FRESH, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fixed")
-# The packaged sentence encoder takes milliseconds a text; tests of it open it themselves.
-text_reader.PACKAGED_READERS = reading.PACKAGED_TABLES
 # Files that take longest begin first: at the end no process waits for another.
 LONGEST = (
     "tests/examples/test_examples.py",

@@ -10,10 +10,6 @@ import onnx
 from jaxtyping import Float32
 from onnx import TensorProto, helper, numpy_helper
 
-from multifold.bundle.text_reader import PACKAGED_READERS, TableReader
-
-PACKAGED_ALL = PACKAGED_READERS  # as they are installed; the other tests have tables alone
-PACKAGED_TABLES = tuple(one for one in PACKAGED_ALL if one.kind is TableReader)
 WORDS = ("[PAD]", "[UNK]", "a", "red", "crimson", "toy", "car", "wooden", "chair", "beach", "##s", "guitar")
 DIM = 8
 CODES = {"float64": "F64", "float32": "F32", "float16": "F16", "int8": "I8", "int64": "I64", "int32": "I32"}

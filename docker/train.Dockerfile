@@ -3,20 +3,17 @@ ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS build
 ARG EXTRAS=cpu,serve,render,fast,gl,train
-ARG PIP_VERSION=26.3
 WORKDIR /srv
 # What we depend on comes before our code, so that a change of ours leaves this layer (several GB) as it was.
-COPY pyproject.toml constraints.txt ./
+COPY pyproject.toml requirements.lock install.py ./
 # Behind a proxy of your own: --secret id=pip,src=pip.conf --secret id=ca,src=ca-bundle.pem
 RUN --mount=type=secret,id=pip,target=/etc/pip.conf --mount=type=secret,id=ca \
-    --mount=type=cache,target=/root/.cache/pip \
+    --mount=type=cache,target=/root/.cache \
     touch README.md \
-    && python3 -m venv /opt/venv \
-    && /opt/venv/bin/pip install --quiet "pip==${PIP_VERSION}" \
-    && /opt/venv/bin/pip install --quiet --constraint constraints.txt --editable ".[${EXTRAS}]" \
-    && /opt/venv/bin/pip uninstall --quiet --yes pip \
-    && python3 -m venv /opt/sbom \
-    && /opt/sbom/bin/pip install --quiet --constraint constraints.txt cyclonedx-bom
+    && export UV_LINK_MODE=copy UV_COMPILE_BYTECODE=1 \
+    && python3 install.py --uv /opt/uv /opt/venv ".[${EXTRAS}]" \
+    && python3 install.py --uv /opt/uv /opt/sbom cyclonedx-bom \
+    && rm install.py /opt/*/requirements.lock
 COPY multifold multifold
 COPY index index
 COPY renderers renderers

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import venv
 import zipfile
 from pathlib import Path
 
@@ -23,11 +22,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A clean environment with the wheel and the kernel's own dependencies, no extra."""
     folder = tmp_path_factory.mktemp("env")
-    venv.create(folder, with_pip=True)
-    interpreter = folder / "bin" / "python"
-    pip = [str(interpreter), "-m", "pip", "install", "-q", "-c", str(HOUSE / "constraints.txt")]
-    subprocess.run([*pip, str(wheel)], check=True)
-    return interpreter
+    subprocess.run([sys.executable, str(HOUSE / "install.py"), str(folder), str(wheel)], check=True)
+    return folder / "bin" / "python"
 
 
 @pytest.mark.slow

@@ -173,7 +173,7 @@ def installed_clone(clone: Path) -> Path:
     (clone / "bundles").mkdir(parents=True)
     for name in ("furniture", "siglip2-b16-small", "mine", "points"):
         (clone / "bundles" / name).symlink_to(BUNDLE)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+    for name in ("Makefile", "pyproject.toml", "requirements.lock", "install.py"):
         (clone / name).symlink_to(HOUSE / name)
     (clone / ".venv").mkdir()
     (clone / ".venv" / "bin").symlink_to(Path(sys.executable).parent)

@@ -23,7 +23,7 @@ Kind: TypeAlias = Literal["caption", "photo", "view", "points"]
 Metric: TypeAlias = Literal["ip", "l2"]
 Distance: TypeAlias = Literal["cosine", "ip", "l2"]  # of vectors without an encoder
 Pooling: TypeAlias = Literal["mean", "max"]
-Target: TypeAlias = Literal["item", "text", "image", "shape", "any"]
+Target: TypeAlias = Literal["item", "any", "text", "image", "shape"]
 Leg: TypeAlias = Literal["text", "image", "shape", "points", "words", "reader", "examples"]
 
 Verdict: TypeAlias = Literal["good", "bad"]

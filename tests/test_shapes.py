@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from jaxtyping import Float32, TypeCheckError
 
-from index.search.model import NAMES
+from index.legs.table import COLUMNS
 from index.search.ranking import Scores
 from multifold.types import Item
 from tests.shapes import check_arrays, names_array
@@ -16,7 +16,7 @@ Rows = Float32[np.ndarray, "n d"]
 
 
 def test_an_array_of_a_wrong_shape_is_met_where_it_is_passed() -> None:
-    values, background = np.zeros((3, len(NAMES)), np.float32), np.zeros(3, np.bool_)
+    values, background = np.zeros((3, len(COLUMNS)), np.float32), np.zeros(3, np.bool_)
     Scores(np.arange(3), {}, values, background, 1.0)
     with pytest.raises(TypeCheckError, match="background"):
         Scores(np.arange(3), {}, values, background[:2], 1.0)

@@ -14,9 +14,10 @@ from app.errors import ApiError
 from app.search.encoding import EncodedPart
 from app.search.parts import ItemQueryPart, QueryPart, TextQueryPart
 from index.contracts import Ids
+from index.legs.table import LEGS
+from index.legs.words import WORDS
 from index.search.confidence import WHOLE
 from index.search.labels import Answers, LabelChances, LabelQuery, LabelScorer, LegTable, judge_labels
-from index.search.model import LEGS
 from index.search.query import Query
 from index.search.reranking import OutsideThing, RankedCandidate, RerankCandidate, rerank
 from index.store import browse
@@ -28,7 +29,7 @@ from index.texts.text_indexes import texts_of
 from multifold.analysis.zero_shot import label_vectors
 from multifold.bundle.encoder import Encoder
 
-SAID = LEGS.index("words")
+SAID = LEGS.index(WORDS.name)
 LEAST_WORD = 3  # letters of a word that may be a tag
 
 

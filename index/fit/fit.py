@@ -32,6 +32,7 @@ from index.fit.questions import (
 )
 from index.fit.trials import ReadSearcher, Trial, TrialMaker
 from index.fit.weights import fit_weights, has_lone_captions, teaching
+from index.legs.table import BY_NAME, COLUMNS_OF, LEGS
 from index.search.confidence import (
     CONFIDENCE_PRIOR,
     RISING,
@@ -41,9 +42,7 @@ from index.search.confidence import (
     confidence_facts,
 )
 from index.search.model import (
-    LEGS,
     MEANINGLESS,
-    PLACES,
     EvidenceModel,
     LegQuality,
     SideModel,
@@ -152,7 +151,7 @@ def _fit_both(prior: SideModel, trials: Sequence[Trial]) -> SideModel:
 def _fit_side(side: Side, asked: Sequence[Trial]) -> SideModel:
     prior, every = prior_model(side), _telling(asked)
     trials = _usual(every)
-    heard = [leg for leg in LEGS if any(trial.scores.values[:, PLACES[leg]].any() for trial in trials)]
+    heard = [leg for leg in LEGS if any(trial.scores.values[:, COLUMNS_OF[leg]].any() for trial in trials)]
     fitted = replace(
         _fit_both(prior, every), queries=len(trials), judgements=sum(trial.votes for trial in trials)
     )
@@ -172,7 +171,7 @@ def _fit_side(side: Side, asked: Sequence[Trial]) -> SideModel:
             recall_without=_recall(held_out([one for one in heard if one != leg]), 1),
         )
         for leg in heard
-        if leg != "reader"  # of which usual questions tell nothing: an item has their words
+        if not BY_NAME[leg].only_strange  # usual questions tell nothing of it: an item has their words
     }
     recall = {"1": _recall(whole, 1), "10": _recall(whole, 10)}
     judged = _held_out(every, asked, partial(_fit_both, prior))

@@ -12,8 +12,9 @@ from jaxtyping import Bool
 from index.contracts import Ids, Space
 from index.fit.questions import Question, QuestionKind, fold_caption, written_name
 from index.legs.contracts import Raw, SearchLeg, Thing
-from index.legs.vectors import SCORE
-from index.search.model import PLACES
+from index.legs.table import BY_NAME, COLUMNS_OF, TEXT_LEGS
+from index.legs.vectors import SAME
+from index.legs.words import WORDS
 from index.search.query import Query
 from index.search.ranking import Scores
 from index.search.search import Searcher
@@ -27,7 +28,6 @@ with needs_extra("serve"):
 RIVALS = 50  # of the best of each leg
 BREATH = 0.002  # seconds after each question, for those who search meanwhile
 JUDGED_WEIGHT = 3.0  # of a text that people judged items for
-TEXT_LEGS: tuple[Leg, ...] = ("text", "words", "reader")
 ReadSearcher: TypeAlias = Callable[[], AbstractContextManager[tuple[Searcher, Connection]]]
 
 
@@ -52,7 +52,7 @@ class Trial:
     @property
     def has_words(self) -> bool:
         """Whether what is right has any word of the question."""
-        return bool(self.scores.values[self.right, PLACES["words"].start].any())
+        return bool(self.scores.values[self.right, COLUMNS_OF[WORDS.name].start].any())
 
     @property
     def weight(self) -> float:
@@ -109,11 +109,11 @@ class TrialMaker:
     def _hide(self, question: Question, legs: Sequence[SearchLeg], raw: dict[Leg, Raw], place: int) -> None:
         """Score the owner by what is known of it, and nothing else."""
         if question.kind == "no texts":
-            for leg in TEXT_LEGS:
-                raw.pop(leg, None)
+            for leg in [leg for leg in raw if BY_NAME[leg].of_texts]:
+                del raw[leg]
         for one in legs:
-            if one.name in raw and one.name in SIDES:
-                raw[one.name][:, SCORE + 1] = 0.0  # it would find itself
+            if one.name in raw and BY_NAME[one.name].knows_same:
+                raw[one.name][:, SAME] = 0.0  # it would find itself
         vectors: dict[Aspect, np.ndarray] = {}
         hidden: set[Leg] = set()
         if question.known is not None:
@@ -122,7 +122,7 @@ class TrialMaker:
                 known = self._space.vectors(pool_mean(np.stack(question.known))[None])
                 vectors[question.taken_from or question.side] = known[0]
         if question.texts is not None and question.text is not None:
-            hidden |= {"words", "reader"}
+            hidden |= {*TEXT_LEGS}
         owner = Thing(vectors, question.texts)
         for one in legs:
             if one.name in hidden and one.name in raw:

@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from index.fit.trials import Trial
-from index.search.model import LEG_COLUMNS, NAMES, PRIOR_SPREAD, Weights
+from index.legs.table import BY_NAME, COLUMNS, DECLARED
+from index.search.model import PRIOR_SPREAD, Weights
 from multifold.types import Leg
 
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
@@ -47,9 +48,10 @@ def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) ->
 
     Vectors and readers keep at least their prior weight; only that of words may fall.
     """
-    heard = np.isin(NAMES, [name for leg in legs for name in LEG_COLUMNS[leg]])
+    heard = np.isin(COLUMNS, [column for leg in legs for column in BY_NAME[leg].columns])
     weights = np.where(heard, prior, 0.0)
-    least = np.where(np.isin(NAMES, LEG_COLUMNS["words"]), 0.0, weights)
+    falling = np.isin(COLUMNS, [column for leg in DECLARED if leg.may_fall for column in leg.columns])
+    least = np.where(falling, 0.0, weights)
     if not trials:
         return weights
     (values, there, right), counts = _stacked(trials), _counts(trials)
@@ -62,11 +64,11 @@ def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) ->
         mean = np.einsum("tn,tnw->tw", of_all, values)
         slope = (weights - prior) / PRIOR_SPREAD**2
         slope += counts @ (mean - np.einsum("tn,tnw->tw", of_right, values))
-        weighted = (values * (counts[:, None] * of_all)[:, :, None]).reshape(-1, len(NAMES))
-        bend = weighted.T @ values.reshape(-1, len(NAMES)) - (counts[:, None] * mean).T @ mean
-        bend += np.eye(len(NAMES)) / PRIOR_SPREAD**2
+        weighted = (values * (counts[:, None] * of_all)[:, :, None]).reshape(-1, len(COLUMNS))
+        bend = weighted.T @ values.reshape(-1, len(COLUMNS)) - (counts[:, None] * mean).T @ mean
+        bend += np.eye(len(COLUMNS)) / PRIOR_SPREAD**2
         free = heard & ((weights > least) | (slope < 0))
-        step = np.zeros(len(NAMES))
+        step = np.zeros(len(COLUMNS))
         step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
         moved = np.maximum(weights - np.clip(step, -1, 1), least)
         if np.abs(moved - weights).max(initial=0) < NEAR:
@@ -80,7 +82,7 @@ def _stacked(
 ) -> tuple[Float32[np.ndarray, "t n w"], Bool[np.ndarray, "t n"], Bool[np.ndarray, "t n"]]:
     """What is weighted of the candidates of all trials, which are there, and which are right."""
     most = max(int(trial.candidates.sum()) for trial in trials)
-    values = np.zeros((len(trials), most, len(NAMES)), np.float32)
+    values = np.zeros((len(trials), most, len(COLUMNS)), np.float32)
     there, right = (np.zeros((len(trials), most), np.bool_) for _ in range(2))
     for place, trial in enumerate(trials):
         count = int(trial.candidates.sum())

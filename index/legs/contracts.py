@@ -12,9 +12,9 @@ from index.contracts import Ids, Space
 from index.search.engine_queries import engine_query
 from index.search.engine_set import Candidates, EngineQuery, EngineSet
 from index.search.standard import Values
-from index.texts.contracts import ItemTexts, TextIndex
-from index.texts.words import WordIndex
-from multifold.types import ASPECTS, Aspect, Leg, Mix, Pooling, Vector
+from index.texts.contracts import ItemTexts, TextMatch
+from index.texts.text_indexes import TextIndexSet
+from multifold.types import ASPECTS, Aspect, Leg, Mix, Pooling, Side, Target, Vector
 
 Raw: TypeAlias = Float32[np.ndarray, "_ _"]  # scores of editions in the first column; NaN where one lacks it
 Background: TypeAlias = Bool[np.ndarray, " _"]  # which editions stand for the others of the collection
@@ -44,8 +44,7 @@ class Asked:
     space: Space
     engines: EngineSet
     vector: Vector | Mix
-    words: WordIndex
-    reader: TextIndex | None = None
+    texts: TextIndexSet
     text: str | None = None
     pool: Pooling = "mean"
     exact: bool = False  # candidates too are the best of every row
@@ -95,6 +94,37 @@ class SearchLeg(Protocol):
 
     def columns(self, raw: Raw, background: Background) -> Table:
         """What is weighted of it."""
+
+    def matches(self, editions: Ids) -> Sequence[TextMatch]:
+        """Which of its texts matched, of each of these editions; none of a leg that compares no texts."""
+
+
+@dataclass(frozen=True)
+class LabelColumn:
+    """What legs say of a label, weighed as one: with this weight before a fit."""
+
+    name: str
+    weight: float  # of a standard deviation, or of having all words
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LegDeclaration:
+    """All that others need to know of a leg; `table.py` has the list of them."""
+
+    name: Leg
+    make: Callable[[Asked], SearchLeg | None]  # None where a collection lacks its index
+    columns: tuple[str, ...]  # what is weighted of it, by names that no other leg has
+    # Weights before anything is fitted, by the side of the query and the column; 0 where none is stated.
+    prior: Mapping[Side, Mapping[str, float]] = field(default_factory=dict)
+    wordless: Mapping[str, float]  # the same for texts of whose words no item has much
+    targets: frozenset[Target]  # that ask it
+    label: LabelColumn
+    needs_text: bool = False  # it is asked by the text of a query, and compares it with texts
+    of_texts: bool = False  # what it knows of an item are its texts, which a fit hides together
+    knows_same: bool = False  # whether the column `SAME` of its scores says that an item has what asks
+    only_strange: bool = False  # it takes long, and counts only where no item has the words of a query
+    may_fall: bool = False  # whether a fit may weigh it less than before
+    silent_without: Leg | None = None  # it says nothing against an item that this leg lacks
 
 
 def weighed_columns(standard: Values, length: float) -> Table:

@@ -7,10 +7,19 @@ from typing import ClassVar
 import numpy as np
 
 from index.contracts import Ids
-from index.legs.contracts import Asked, Background, Raw, Table, Thing, weighed_columns
+from index.legs.contracts import (
+    Asked,
+    Background,
+    LabelColumn,
+    LegDeclaration,
+    Raw,
+    Table,
+    Thing,
+    weighed_columns,
+)
 from index.search.engine_set import Candidates
 from index.search.standard import Values, standardise
-from index.texts.contracts import ItemTexts, TextIndex
+from index.texts.contracts import ItemTexts, TextIndex, TextMatch
 from multifold.types import Leg
 
 
@@ -52,7 +61,29 @@ class ReaderLeg:
         columns = weighed_columns(standardise(raw[:, 0], background), self.asked.length)
         return columns * np.float32(self.asked.text_weight)
 
+    def matches(self, editions: Ids) -> Sequence[TextMatch]:
+        """The nearest caption or field."""
+        return self.reader.matches(self._text, editions)
+
 
 def _known(scores: Values) -> Raw:
     """Of a text without a known word nothing is known."""
     return np.where(scores == 0, np.float32(np.nan), scores)[:, None]
+
+
+def make_reader_leg(asked: Asked) -> ReaderLeg | None:
+    """The leg of the collection's reader, if it has one."""
+    return None if asked.texts.reader is None else ReaderLeg(asked, asked.texts.reader)
+
+
+READER = LegDeclaration(
+    name="reader",
+    make=make_reader_leg,
+    columns=("reader", "reader long", "reader far"),
+    wordless={"reader": 1.2, "reader far": 0.05},
+    targets=frozenset({"item", "text"}),
+    label=LabelColumn("reader", 0.4),
+    needs_text=True,
+    of_texts=True,
+    only_strange=True,
+)

@@ -1,29 +1,54 @@
-"""The legs by name. A new one is a file beside this one and a line here."""
+"""The legs: what each declares of itself, and the tables that follow from it.
 
-from collections.abc import Callable, Mapping, Sequence
+A new leg is a file beside this one, its name in `multifold/types.py` and a line in `DECLARED`.
+"""
 
-from index.legs.contracts import Asked, SearchLeg
-from index.legs.reader import ReaderLeg
-from index.legs.vectors import VectorLeg
-from index.legs.words import WordLeg
-from multifold.types import Leg
+from collections.abc import Mapping, Sequence
+from typing import get_args
 
+import numpy as np
 
-def _reader(asked: Asked) -> SearchLeg | None:
-    return None if asked.reader is None else ReaderLeg(asked, asked.reader)
+from index.legs.contracts import Asked, LegDeclaration, SearchLeg
+from index.legs.reader import READER
+from index.legs.vectors import IMAGE, POINTS, SHAPE, TEXT
+from index.legs.words import WORDS
+from multifold.types import Leg, Target
 
+DECLARED: tuple[LegDeclaration, ...] = (TEXT, IMAGE, SHAPE, POINTS, WORDS, READER)
 
-MAKERS: Mapping[Leg, Callable[[Asked], SearchLeg | None]] = {
-    "text": lambda asked: VectorLeg("text", asked),
-    "image": lambda asked: VectorLeg("image", asked),
-    "shape": lambda asked: VectorLeg("shape", asked),
-    "points": lambda asked: VectorLeg("points", asked),
-    "words": WordLeg,
-    "reader": _reader,
+BY_NAME: Mapping[Leg, LegDeclaration] = {leg.name: leg for leg in DECLARED}
+LEGS = tuple(BY_NAME)
+COLUMNS = tuple(column for leg in DECLARED for column in leg.columns)  # what is weighted of all legs
+COLUMNS_OF: Mapping[Leg, slice] = {
+    leg.name: slice(COLUMNS.index(leg.columns[0]), COLUMNS.index(leg.columns[-1]) + 1) for leg in DECLARED
 }
+LEG_OF_COLUMN = np.array([place for place, leg in enumerate(DECLARED) for _ in leg.columns])
+TARGET_LEGS: Mapping[Target, tuple[Leg, ...]] = {
+    target: tuple(leg.name for leg in DECLARED if target in leg.targets) for target in get_args(Target)
+}
+TEXT_LEGS = tuple(leg.name for leg in DECLARED if leg.needs_text)
+
+
+def check_declarations(declared: Sequence[LegDeclaration], names: Sequence[str]) -> None:
+    """Refuse legs that do not fit together, or are not those that have names."""
+    columns = [column for leg in declared for column in leg.columns]
+    labels = {leg.label for leg in declared}
+    assert [leg.name for leg in declared] == [*names], "each name has a leg, in this order"
+    assert len({*columns}) == len(columns), "a column belongs to one leg"
+    assert len({label.name for label in labels}) == len(labels), "a column of labels has one weight"
+    for leg in declared:
+        stated = {*leg.wordless, *(column for weights in leg.prior.values() for column in weights)}
+        assert leg.columns, f"{leg.name} has something to weigh"
+        assert stated <= {*leg.columns}, f"{leg.name} weighs what is its own"
+        assert leg.targets <= {*get_args(Target)}, f"{leg.name} belongs to targets that there are"
+        assert leg.silent_without in (None, *names), f"{leg.name} is silent without a leg that there is"
+
+
+check_declarations(DECLARED, [name for name in get_args(Leg) if name != "examples"])
+assert all(TARGET_LEGS.values()), "each target asks a leg"
 
 
 def make_legs(asked: Asked, names: Sequence[Leg]) -> list[SearchLeg]:
     """These legs, of those that there are, asked one query."""
-    every = (MAKERS[name](asked) for name in names)
+    every = (BY_NAME[name].make(asked) for name in names)
     return [leg for leg in every if leg is not None]

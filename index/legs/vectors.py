@@ -10,10 +10,20 @@ from jaxtyping import Float32
 from index.contracts import Ids, RowKind
 from index.engines.exact_engine import score_blocks
 from index.engines.scoring import cosines
-from index.legs.contracts import Asked, Background, Raw, Table, Thing, weighed_columns
+from index.legs.contracts import (
+    Asked,
+    Background,
+    LabelColumn,
+    LegDeclaration,
+    Raw,
+    Table,
+    Thing,
+    weighed_columns,
+)
 from index.search.engine_set import Candidates, EngineQuery
 from index.search.standard import standardise
 from index.store.item_rows import edition_of
+from index.texts.contracts import TextMatch
 from multifold.scores import VectorScorer, apply_signs, index_scores, similarities
 from multifold.types import Aspect, Mix, Vector
 
@@ -103,6 +113,10 @@ class VectorLeg:
         """Standard scores."""
         return weighed_columns(standardise(raw[:, SCORE], background), self.asked.length)
 
+    def matches(self, editions: Ids) -> Sequence[TextMatch]:
+        """None; which observation matched, the rows of the engines tell."""
+        return [TextMatch(None)] * len(editions)
+
     def _is_same(self, vector: Vector, editions: Ids) -> Float32[np.ndarray, " n"]:
         """Which editions have the query itself as an observation or, with the pool `max`, as all of them."""
         same = np.zeros(len(editions), np.float32)
@@ -119,3 +133,55 @@ class VectorLeg:
                 equal = edition_of(found[cosines(vector, vectors) >= 1 - EQUAL])
                 same[np.isin(editions, equal)] = 1.0
         return same
+
+
+CAPTION, PICTURE = LabelColumn("text", 0.8), LabelColumn("picture", 1.0)
+TEXT = LegDeclaration(
+    name="text",
+    make=partial(VectorLeg, "text"),
+    columns=("text", "text long", "text far"),
+    prior={"text": {"text": 0.13, "text long": 0.02}, "image": {"text": 0.1}, "shape": {"text": 0.1}},
+    wordless={"text": 0.02},
+    targets=frozenset({"item", "any", "text"}),
+    label=CAPTION,
+    of_texts=True,
+    knows_same=True,
+)
+IMAGE = LegDeclaration(
+    name="image",
+    make=partial(VectorLeg, "image"),
+    columns=("image", "image long", "image far"),
+    prior={
+        "text": {"image": 0.02, "image long": 0.06, "image far": 0.4},
+        "image": {"image": 1.5},
+        "shape": {"image": 1.0},
+    },
+    wordless={"image": 0.02, "image long": 0.12, "image far": 0.6},
+    targets=frozenset({"item", "any", "image"}),
+    label=PICTURE,
+    knows_same=True,
+)
+SHAPE = LegDeclaration(
+    name="shape",
+    make=partial(VectorLeg, "shape"),
+    columns=("shape", "shape long", "shape far"),
+    prior={
+        "text": {"shape": 0.02, "shape long": 0.06, "shape far": 0.4},
+        "image": {"shape": 1.0},
+        "shape": {"shape": 2.0},
+    },
+    wordless={"shape": 0.02, "shape long": 0.12, "shape far": 0.6},
+    targets=frozenset({"item", "any", "shape"}),
+    label=PICTURE,
+    knows_same=True,
+)
+POINTS = LegDeclaration(  # pictures find less with them
+    name="points",
+    make=partial(VectorLeg, "points"),
+    columns=("points", "points long", "points far"),
+    prior={"text": {"points long": 0.3, "points far": 0.5}, "shape": {"points": 1.0}},
+    wordless={"points long": 0.06, "points far": 1.2},
+    targets=frozenset({"item", "any", "shape"}),
+    label=PICTURE,
+    knows_same=True,
+)

@@ -16,9 +16,10 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from index.contracts import Ids
-from index.legs.table import make_legs
+from index.legs.contracts import LabelColumn
+from index.legs.table import BY_NAME, DECLARED, LEGS, make_legs
 from index.legs.vectors import SCORE
-from index.search.model import LEGS
+from index.legs.words import WORDS
 from index.search.query import Query
 from index.search.reranking import FEW, OutsideThing
 from index.search.search import Searcher
@@ -32,19 +33,14 @@ from multifold.types import Leg, Vectors
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
-COLUMNS = ("text", "picture", "words", "reader", "none")  # what is weighted; "none" is none of the labels
-TEXT, PICTURE, WORDS, READER, NONE = range(len(COLUMNS))
-COLUMN_OF: Mapping[Leg, int] = {
-    "text": TEXT,
-    "image": PICTURE,
-    "shape": PICTURE,
-    "points": PICTURE,
-    "words": WORDS,
-    "reader": READER,
-}
-PRIOR = np.array([0.8, 1.0, 1.2, 0.4, 1.4])  # of standard deviations, of having all words, of "none"
+NO_LABEL = LabelColumn("none", 1.4)  # that it is none of the labels
+LABEL_COLUMNS = (*dict.fromkeys(leg.label for leg in DECLARED), NO_LABEL)  # what is weighted
+COLUMNS = tuple(column.name for column in LABEL_COLUMNS)
+PRIOR = np.array([column.weight for column in LABEL_COLUMNS])
+COLUMN_OF: Mapping[Leg, int] = {leg.name: COLUMNS.index(leg.label.name) for leg in DECLARED}
+WORD_COLUMN, NONE = COLUMN_OF[WORDS.name], COLUMNS.index(NO_LABEL.name)
+TEXT_COLUMNS = sorted({COLUMN_OF[leg.name] for leg in DECLARED if leg.of_texts})
 PRIOR_SPREAD = 2.0
-PICTURES = [LEGS.index(leg) for leg in ("image", "shape", "points")]
 FEWEST_ANSWERS = 40  # from which the weights are fitted
 LACKING = 8  # one in so many of them is asked without the right label too
 STEPS, NEAR = 40, 1e-4  # of Newton's method: the most, and when it ends
@@ -98,12 +94,14 @@ class LabelScorer:
         subjects = np.concatenate([np.searchsorted(editions, inside), others]).astype(np.int64)
         legs = np.zeros((len(editions) + len(outside), len(self._labels), len(LEGS)))
         for place, leg in enumerate(LEGS):
-            if leg == "words":
+            if leg == WORDS.name:
                 legs[:, :, place] = self._words(editions, outside)
             else:
                 legs[:, :, place] = _standardised(self._scores(leg, editions, outside), background, subjects)
-        seen = np.any(legs[:, :, PICTURES], axis=1).sum(axis=1)
-        legs[:, :, PICTURES] /= np.maximum(seen, 1)[:, None, None]  # they are one column
+        for column in {*COLUMN_OF.values()}:  # its legs count together as much as one
+            alike = [place for place, leg in enumerate(LEGS) if COLUMN_OF[leg] == column]
+            seen = np.any(legs[:, :, alike], axis=1).sum(axis=1)
+            legs[:, :, alike] /= np.maximum(seen, 1)[:, None, None]
         values = np.zeros((len(legs), len(self._labels) + 1, len(COLUMNS)))
         for place, leg in enumerate(LEGS):
             values[:, :-1, COLUMN_OF[leg]] += legs[:, :, place]
@@ -111,12 +109,12 @@ class LabelScorer:
         return values[subjects], values[background], legs[subjects]
 
     def _scores(self, leg: Leg, editions: Ids, outside: Sequence[OutsideThing]) -> Float32[np.ndarray, "n l"]:
-        """The mean score of a label's prompts; the reader reads the label itself."""
+        """The mean score of a label's prompts; what compares texts reads the label itself."""
         things = [one.thing(place) for place, one in enumerate(outside)]
         columns = []
         for label in self._labels:
             each = []
-            for vector in label.vectors if leg != "reader" else label.vectors[:1]:
+            for vector in label.vectors[:1] if BY_NAME[leg].needs_text else label.vectors:
                 asked = self._searcher.legs(Query(vector, text=label.text), self._now).asked
                 each += [
                     np.concatenate([one.scores(editions), one.scores_of(things)])[:, SCORE]
@@ -180,7 +178,7 @@ def judge_labels(
 def _columns_of(table: LabelTable) -> Bool[np.ndarray, "_ w"]:
     """Which columns each subject has anything in; words are there where there may be a text."""
     there: Bool[np.ndarray, "_ w"] = np.any(table != 0, axis=1)
-    there[:, WORDS] |= there[:, TEXT] | there[:, READER]
+    there[:, WORD_COLUMN] = there[:, TEXT_COLUMNS].any(axis=1)
     return there
 
 

@@ -11,60 +11,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from jaxtyping import Float64
 
+from index.legs.table import COLUMNS, COLUMNS_OF, DECLARED, LEGS
 from index.search.confidence import CONFIDENCE_PRIOR, Curves
 from index.search.promise import Outcome, QueryClass
-from multifold.types import ASPECTS, Leg, Side
+from multifold.types import Leg, Side
 
 log = logging.getLogger(__name__)
 
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 
-LEGS: tuple[Leg, ...] = (*ASPECTS, "words", "reader")
-# What is weighted of each leg. "… long" grows with the words of the query, up to a whole sentence, and "words
-# short" falls with them; "… far" is what goes beyond chance; "words all" is what they say together, where an
-# item has nearly all of them.
-LEG_COLUMNS: Mapping[Leg, tuple[str, ...]] = {
-    "text": ("text", "text long", "text far"),
-    "image": ("image", "image long", "image far"),
-    "shape": ("shape", "shape long", "shape far"),
-    "points": ("points", "points long", "points far"),
-    "words": ("words", "words all", "words short"),
-    "reader": ("reader", "reader long", "reader far"),
-}
-NAMES = tuple(name for leg in LEGS for name in LEG_COLUMNS[leg])  # of the weights
-PLACES: Mapping[Leg, slice] = {
-    leg: slice(NAMES.index(names[0]), NAMES.index(names[-1]) + 1) for leg, names in LEG_COLUMNS.items()
-}
-assert tuple(LEG_COLUMNS) == LEGS
-assert len(set(NAMES)) == len(NAMES)
-LEG_OF_COLUMN = np.array([place for place, leg in enumerate(LEGS) for _ in LEG_COLUMNS[leg]])
 RULES = 22  # another number fits every stored model again
 
-# Weights before anything is fitted, by the side of the query, and how far a fit may carry them (std. dev.).
-# They were fitted together on generated furniture, named models and emoji, with an encoder that knows them
-# and with one of random weights. Pictures find less with points.
-PRIOR: Mapping[Side, Mapping[str, float]] = {
-    "text": {
-        "text": 0.13, "text long": 0.02,
-        "image": 0.02, "image long": 0.06, "image far": 0.4,
-        "shape": 0.02, "shape long": 0.06, "shape far": 0.4,
-        "points long": 0.3, "points far": 0.5,
-        "words": 0.3, "words all": 0.12, "words short": 0.5,
-    },
-    "image": {"text": 0.1, "image": 1.5, "shape": 1.0},
-    "shape": {"text": 0.1, "image": 1.0, "shape": 2.0, "points": 1.0},
-}  # fmt: skip
-PRIOR_SPREAD = 0.4
-# Weights for queries of whose words no item has much: they are in another language than the captions, or have
-# other words for the same things. A reader knows such words.
-WORDLESS: Mapping[str, float] = {
-    "text": 0.02,
-    "image": 0.02, "image long": 0.12, "image far": 0.6,
-    "shape": 0.02, "shape long": 0.12, "shape far": 0.6,
-    "points long": 0.06, "points far": 1.2,
-    "words": 0.02, "words all": 0.02, "words short": 0.02,
-    "reader": 1.2, "reader far": 0.05,
-}  # fmt: skip
+PRIOR_SPREAD = 0.4  # how far a fit may carry a weight (std. dev.)
 ENOUGH_BACKGROUND = 64  # items that a picture stands out of by more than chance
 MEANINGLESS = 0.5  # nats beyond what others have together, that a query without a meaning may have
 UNHEARD, FAMILIAR = 0.3, 0.7  # the share of a query's rarity that an item has: up to, and no longer from
@@ -80,8 +38,25 @@ class LegQuality:
 
 def in_order(weights: Mapping[str, float]) -> Weights:
     """Weights by their names as an array; 0 where none is stated."""
-    assert weights.keys() <= set(NAMES)
-    return np.array([weights.get(name, 0.0) for name in NAMES])
+    assert weights.keys() <= set(COLUMNS)
+    return np.array([weights.get(name, 0.0) for name in COLUMNS])
+
+
+def prior_weights(side: Side) -> Weights:
+    """Weights of queries of a side before anything is fitted.
+
+    Those of all legs were fitted together on generated furniture, named models and emoji, with an encoder
+    that knows them and with one of random weights.
+    """
+    stated = [leg.prior.get(side, {}) for leg in DECLARED]
+    return in_order({name: weight for weights in stated for name, weight in weights.items()})
+
+
+def wordless_weights() -> Weights:
+    """Weights for queries of whose words no item has much: they are in another language than the captions, or
+    have other words for the same things. A reader knows such words.
+    """
+    return in_order({name: weight for leg in DECLARED for name, weight in leg.wordless.items()})
 
 
 def strangeness(heard: float, background: int) -> float:
@@ -100,7 +75,7 @@ class SideModel:
     recall: Mapping[str, float] = field(default_factory=dict)  # expected of the first 1 and 10
     legs: Mapping[Leg, LegQuality] = field(default_factory=dict)
     judgements: int = 0  # of people, that are among them
-    wordless: Weights = field(default_factory=lambda: in_order(WORDLESS))  # where no item has the words
+    wordless: Weights = field(default_factory=wordless_weights)  # where no item has the words
     meaningless: float = MEANINGLESS  # the gain of most queries without a meaning, whose words no item has
     # Of the collection's own questions, by the weights that other items gave; those that gained least first.
     outcomes: Mapping[QueryClass, tuple[Outcome, ...]] = field(default_factory=dict)
@@ -120,7 +95,7 @@ class SideModel:
     @cached_property
     def _heard(self) -> frozenset[Leg]:
         either = np.abs(self.weights) + np.abs(self.wordless)
-        return frozenset(leg for leg in LEGS if either[PLACES[leg]].any())
+        return frozenset(leg for leg in LEGS if either[COLUMNS_OF[leg]].any())
 
     def fields(self) -> dict[str, Any]:
         """The model as it is stored."""
@@ -144,7 +119,7 @@ class SideModel:
 
 def prior_model(side: Side) -> SideModel:
     """The model of a side before anything is fitted."""
-    weights = in_order(PRIOR[side])
+    weights = prior_weights(side)
     return SideModel(weights) if side == "text" else SideModel(weights, wordless=weights)
 
 
@@ -197,4 +172,4 @@ def _sum(text: str) -> str:
 
 def by_name(weights: Weights) -> dict[str, float]:
     """Weights with their names."""
-    return dict(zip(NAMES, weights.tolist(), strict=True))
+    return dict(zip(COLUMNS, weights.tolist(), strict=True))

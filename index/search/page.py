@@ -12,19 +12,30 @@ import numpy as np
 
 from index.contracts import NO_ROW
 from index.legs.contracts import Asked
+from index.legs.table import TEXT_LEGS, make_legs
 from index.search.edition_cache import EditionCache
 from index.search.engine_set import EngineQuery, EngineSet
 from index.search.ranking import RankedItem
 from index.store.item_rows import ItemSummary, text_rows
-from index.texts.contracts import TextIndex
 from multifold.errors import needs_extra
-from multifold.types import ASPECTS, SIDES, Aspect, Hit, Leg, LegEvidence, Observation
+from multifold.types import (
+    ASPECTS,
+    KIND_OF_ASPECT,
+    SIDE_OF,
+    SIDES,
+    Aspect,
+    Hit,
+    Leg,
+    LegEvidence,
+    Observation,
+)
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
 MatchedRows: TypeAlias = dict[tuple[int, Leg], int]  # by edition and leg
-SHAPE_LEGS: tuple[Leg, ...] = ("shape", "points")  # what is known of a shape
+# What is known of a shape.
+SHAPE_LEGS = tuple(one for one in ASPECTS if SIDE_OF[KIND_OF_ASPECT[one]] == "shape")
 
 
 @dataclass(frozen=True)
@@ -55,15 +66,12 @@ def matched_texts(
     """Which words of a query each item has, and which of its texts each text leg matched best."""
     texts: list[dict[Leg, int | str]] = [{} for _ in items]
     named: list[tuple[str, ...]] = [() for _ in items]
-    indexes: tuple[tuple[Leg, TextIndex | None], ...] = (("words", asked.words), ("reader", asked.reader))
-    for leg, index in indexes:
-        heard = [place for place, item in enumerate(items) if leg in item.legs]
-        if asked.text is None or index is None or not heard:
-            continue
+    for leg in make_legs(asked, TEXT_LEGS) if asked.text is not None else ():
+        heard = [place for place, item in enumerate(items) if leg.name in item.legs]
         editions = np.array([items[place].edition for place in heard], np.int64)
-        for place, (best, chunks) in zip(heard, index.matches(asked.text, editions), strict=True):
+        for place, (best, chunks) in zip(heard, leg.matches(editions) if heard else (), strict=True):
             if best is not None:
-                texts[place][leg] = best
+                texts[place][leg.name] = best
             named[place] += chunks
     return named, texts
 

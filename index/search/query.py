@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from index.contracts import QueryError
+from index.legs.table import TARGET_LEGS, TEXT_LEGS
+from index.legs.words import WORDS
 from index.search.model import UNFITTED, EvidenceModel
 from index.store.filters import Filter
 from index.store.item_rows import MAX_NUMBER, usable
@@ -14,16 +16,6 @@ WordMode: TypeAlias = Literal["auto", "off", "only"]
 
 MAX_WEIGHT = 1e3
 MAX_PARTS = 64  # of a mixed query
-# The legs of each target. Words and readers compare texts: they say nothing of a side of pictures, but what
-# is named in a query is meant, whatever is shown of it.
-TARGET_LEGS: Mapping[Target, tuple[Leg, ...]] = {
-    "item": ("text", "image", "shape", "points", "words", "reader"),
-    "any": ("text", "image", "shape", "points", "words"),
-    "text": ("text", "words", "reader"),
-    "image": ("image", "words"),
-    "shape": ("shape", "points", "words"),
-}
-TEXT_LEGS: tuple[Leg, ...] = ("words", "reader")
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +47,7 @@ class Query:
     def legs(self) -> tuple[Leg, ...]:
         """The legs that are asked, in the order of the table."""
         if self.words == "only":
-            return ("words",)
+            return (WORDS.name,)
         silent = self.text is None or self.words == "off"
         return tuple(leg for leg in TARGET_LEGS[self.target] if not (silent and leg in TEXT_LEGS))
 

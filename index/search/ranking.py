@@ -21,12 +21,20 @@ from index.contracts import Ids
 from index.engines.exact_engine import sort_unique
 from index.legs.contracts import Asked, Raw, SearchLeg
 from index.legs.examples import ExampleScorer
-from index.legs.table import make_legs
+from index.legs.table import (
+    BY_NAME,
+    COLUMNS,
+    COLUMNS_OF,
+    DECLARED,
+    LEG_OF_COLUMN,
+    LEGS,
+    make_legs,
+)
 from index.legs.vectors import SAME, SCORE
-from index.legs.words import COVERAGE, STATED
+from index.legs.words import COVERAGE, STATED, WORDS
 from index.search.confidence import WHOLE, Evidence, Rivals, confidences, find_rivals
 from index.search.engine_set import Candidates
-from index.search.model import LEG_OF_COLUMN, LEGS, NAMES, PLACES, SideModel, strangeness
+from index.search.model import SideModel, strangeness
 from index.search.promise import class_of, cut_answer, is_unlike
 from index.texts.analysis import asks_phrase
 from multifold.compiling import compile_annotated
@@ -69,28 +77,29 @@ class Scores:
 
     def _of_words(self, column: int) -> Float64[np.ndarray, " n"]:
         """What the words say of each; 0 where that is nothing."""
-        if "words" not in self.raw:
+        if WORDS.name not in self.raw:
             return np.zeros(len(self.editions))
-        said: Float64[np.ndarray, " n"] = np.fmax(self.raw["words"][:, column], 0).astype(np.float64)
+        said: Float64[np.ndarray, " n"] = np.fmax(self.raw[WORDS.name][:, column], 0).astype(np.float64)
         return said
 
     @cached_property
     def present(self) -> Bool[np.ndarray, "n l"]:
-        """Which legs each has. A name says nothing against an item that has no caption."""
+        """Which legs each has."""
         present = np.zeros((len(self.editions), len(LEGS)), np.bool_)
         for leg, raw in self.raw.items():
             present[:, LEGS.index(leg)] = ~np.isnan(raw[:, SCORE])
-        if "text" in self.raw:
-            present[:, LEGS.index("words")] &= present[:, LEGS.index("text")]
+        for place, declared in enumerate(DECLARED):
+            if declared.silent_without in self.raw:
+                present[:, place] &= present[:, LEGS.index(declared.silent_without)]
         return present
 
     @cached_property
     def same(self) -> Float64[np.ndarray, " n"]:
         """Which editions have the very thing that asks."""
         same = np.zeros(len(self.editions))
-        for leg in ASPECTS:
-            if leg in self.raw:
-                np.fmax(same, self.raw[leg][:, SAME], out=same)
+        for leg, raw in self.raw.items():
+            if BY_NAME[leg].knows_same:
+                np.fmax(same, raw[:, SAME], out=same)
         return same
 
     def rivals(self, evidence: Evidence, items: int) -> Rivals:
@@ -102,9 +111,9 @@ class Scores:
         ratios = np.zeros(self.present.shape)
         weights = model.weights_for(self.strange)
         write_ratios(self.values, weights, LEG_OF_COLUMN, self.present, self.background, ratios)
-        for place, leg in enumerate(ASPECTS):
-            if leg in self.raw:
-                ratios[:, place] += SAME_NATS * np.fmax(self.raw[leg][:, SAME], 0)
+        for leg, raw in self.raw.items():
+            if BY_NAME[leg].knows_same:
+                ratios[:, LEGS.index(leg)] += SAME_NATS * np.fmax(raw[:, SAME], 0)
         return ratios
 
 
@@ -277,16 +286,18 @@ class AskedLegs:
         legs: Sequence[SearchLeg],
     ) -> Scores:
         """The scores of some editions as they are weighted."""
-        values = np.zeros((len(editions), len(NAMES)), np.float32)
+        values = np.zeros((len(editions), len(COLUMNS)), np.float32)
         for leg in legs:
             if leg.name in raw:
-                values[:, PLACES[leg.name]] = leg.columns(raw[leg.name], background)
+                values[:, COLUMNS_OF[leg.name]] = leg.columns(raw[leg.name], background)
         scores = Scores(editions, raw, values, background, self.asked.length)
-        if "words" not in raw:
+        if WORDS.name not in raw:
             return scores
         scores = replace(scores, heard=float(scores.coverage.max(initial=0)))
         if not scores.strange:  # words say it themselves
-            values[:, PLACES["reader"]] = 0
+            for declared in DECLARED:
+                if declared.only_strange:
+                    values[:, COLUMNS_OF[declared.name]] = 0
         return scores
 
     def candidates(
@@ -372,20 +383,21 @@ class AskedLegs:
         return found
 
     def _needed(self, legs: list[SearchLeg], among: Candidates | None) -> list[SearchLeg]:
-        """These legs; without a reader, which takes longest, where an item has the words of the query."""
-        named = {leg.name: leg for leg in legs}
-        if not {"words", "reader"} <= named.keys():
+        """These legs; without those that take long, where an item has the words of the query."""
+        needed = [leg for leg in legs if not BY_NAME[leg.name].only_strange]
+        words = next((leg for leg in needed if leg.name == WORDS.name), None)
+        if words is None or len(needed) == len(legs):
             return legs
-        best = named["words"].candidates(RING, among)[:FEW]  # as many as are candidates, to be found once
-        heard = self.asked.words.weigh(self.asked.text or "", best).shares.max(initial=0)
+        best = words.candidates(RING, among)[:FEW]  # as many as are candidates, to be found once
+        heard = self.asked.texts.words.weigh(self.asked.text or "", best).shares.max(initial=0)
         if strangeness(float(heard), len(self.background)) > 0:
             return legs
-        return [leg for leg in legs if leg.name != "reader"]
+        return needed
 
     def _lacks_phrase(self, among: Candidates | None) -> bool:
         """Whether the query has a phrase in quotes that no item has which may be found."""
         text = self.asked.text
-        if text is None or "words" not in self.names or not asks_phrase(text):
+        if text is None or WORDS.name not in self.names or not asks_phrase(text):
             return False
         allowed = None if among is None else among.editions
-        return not len(self.asked.words.rank(text, 1, allowed)[0])
+        return not len(self.asked.texts.words.rank(text, 1, allowed)[0])

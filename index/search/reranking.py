@@ -14,9 +14,10 @@ from jaxtyping import Bool
 
 from index.contracts import Ids
 from index.legs.contracts import Raw, Thing
+from index.legs.table import LEGS
 from index.legs.vectors import SCORE
 from index.search.confidence import confidences
-from index.search.model import LEGS, SideModel
+from index.search.model import SideModel
 from index.search.ranking import AskedLegs
 from index.texts.contracts import ItemTexts
 from multifold.types import Aspect, Leg, Side, Vector

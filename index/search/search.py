@@ -10,6 +10,7 @@ import numpy as np
 from index.contracts import Ids, Space
 from index.legs.contracts import Asked, no_sizes
 from index.legs.examples import ExampleScorer, example_scorer
+from index.legs.table import TARGET_LEGS, TEXT_LEGS
 from index.search.background import BackgroundSample
 from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.edition_cache import EditionCache
@@ -17,7 +18,7 @@ from index.search.engine_queries import engine_query
 from index.search.engine_set import Candidates, EngineSet
 from index.search.filter_cache import FilterCache
 from index.search.page import PageReader, RankedPage, matched_texts
-from index.search.query import TARGET_LEGS, Query
+from index.search.query import Query
 from index.search.ranking import AskedLegs, RankedItem
 from index.store.browse import editions_of
 from index.store.item_rows import read_summaries
@@ -58,19 +59,18 @@ class Searcher:
 
     def legs(self, query: Query, now: Connection, names: Sequence[Leg] | None = None) -> AskedLegs:
         """The legs that a query asks, or these, at one moment."""
-        texts, names = self.texts.current, query.legs if names is None else tuple(names)
+        names = query.legs if names is None else tuple(names)
         asked = Asked(
-            self.space,
-            self.engines,
-            query.vector,
-            texts.words,
-            texts.reader,
-            query.text,
-            query.pool,
-            query.exact,
-            query.own,
-            _sizes_of(now) if query.pool == "max" else no_sizes,
-            finds_itself="words" not in names,
+            space=self.space,
+            engines=self.engines,
+            vector=query.vector,
+            texts=self.texts.current,
+            text=query.text,
+            pool=query.pool,
+            exact=query.exact,
+            own=query.own,
+            sizes=_sizes_of(now) if query.pool == "max" else no_sizes,
+            finds_itself=not {*names} & {*TEXT_LEGS},
             text_weight=query.text_weight,
         )
         shown = tuple(aspect for aspect in ASPECTS if aspect in TARGET_LEGS[query.target])

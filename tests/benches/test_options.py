@@ -5,7 +5,7 @@ from benches.gpu.gpu import PARTS as GPU_PARTS
 from benches.index.race import SCENES
 from benches.index.racers import RACERS
 from benches.training.training import PARTS as TRAINING_PARTS
-from index.search.query import TARGET_LEGS
+from index.legs.table import TARGET_LEGS
 
 
 def test_an_option_has_all_names_to_choose_from() -> None:

@@ -7,7 +7,8 @@ from app.collections.service import CollectionService
 from app.http.dependencies import CollectionDep, CollectionsDep
 from app.http.routers import collection_router
 from index.contracts import AUTO
-from index.search.model import NAMES, SideModel, Weights
+from index.legs.table import COLUMNS
+from index.search.model import SideModel, Weights
 from index.store import browse
 from multifold.types import SIDES
 from multifold.wire.administration import FolderAnswer, FolderStatus
@@ -102,7 +103,7 @@ def _evidence(model: SideModel) -> EvidenceSummary:
 
 
 def _by_name(weights: Weights) -> dict[str, float]:
-    return {name: round(float(one), 4) for name, one in zip(NAMES, weights, strict=True) if one}
+    return {name: round(float(one), 4) for name, one in zip(COLUMNS, weights, strict=True) if one}
 
 
 def _bundle(service: CollectionService) -> BundleSummary:

@@ -17,7 +17,7 @@ from app.search.encoding import EncodedPart
 from app.search.labelling import Label, as_candidate
 from app.search.parts import ItemQueryPart, QueryPart, read_part, read_parts, side_of
 from app.search.search import check_words, make_query
-from index.search.model import LEGS
+from index.legs.table import LEGS
 from index.store.filters import parse_filter
 from multifold.analysis.zero_shot import PROMPTS, fill_prompts
 from multifold.types import ConfidenceBasis, Leg

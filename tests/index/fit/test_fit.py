@@ -9,8 +9,9 @@ import pytest
 from index.collection import Collection, CollectionError
 from index.fit import fit
 from index.fit.trials import Trial
+from index.legs.table import COLUMNS, COLUMNS_OF, LEGS
 from index.search.confidence import CONFIDENCE_PRIOR
-from index.search.model import LEGS, NAMES, PLACES, EvidenceModel, SideModel, by_name, prior_model
+from index.search.model import EvidenceModel, SideModel, by_name, prior_model
 from multifold.bundle.text_reader import open_text_reader
 from multifold.types import Item, Side
 from tests import reading
@@ -33,7 +34,7 @@ def test_a_fit_repeats_and_is_kept(collection: Collection) -> None:
     assert stored is not None
     assert model.to_json() == again.to_json() == stored.to_json()
     assert set(model.sides) == {"text", "image", "shape"}  # a view asks as a picture
-    others = [name for name in NAMES if not name.startswith("words")]
+    others = [name for name in COLUMNS if not name.startswith("words")]
     for side, fitted in model.sides.items():
         prior = prior_model(side)
         for weights, least in ((fitted.weights, prior.weights), (fitted.wordless, prior.wordless)):
@@ -44,7 +45,7 @@ def test_a_leg_that_no_question_hears_keeps_its_prior_weight(collection: Collect
     collection.upsert([without(item, "view") for item in coloured()])
     fitted, prior = collection.fit_evidence().of("text"), prior_model("text")
     unheard: tuple[slice, ...] = tuple(
-        PLACES[leg] for leg in LEGS if leg in ("image", "shape", "points", "reader")
+        COLUMNS_OF[leg] for leg in LEGS if leg in ("image", "shape", "points", "reader")
     )
     for place in unheard:
         assert fitted.weights[place].tolist() == prior.weights[place].tolist()

@@ -10,7 +10,7 @@ import pytest
 from index.collection import Collection
 from index.fit.questions import KnownItem, judged_questions, places_that_say_something, questions
 from index.fit.trials import TrialMaker
-from index.search.model import NAMES
+from index.legs.table import COLUMNS
 from index.store.feedback import FeedbackQueryPart, Judgement
 from index.texts.contracts import ItemTexts
 from multifold.types import Features, Item, Verdict
@@ -62,7 +62,7 @@ def fitted_weights(collection: Collection, shift: int) -> dict[str, float]:
 
     model = collection.fit_evidence(encode).of("text")
     assert model.judgements == model.queries == COUNT
-    return dict(zip(NAMES, model.weights.tolist(), strict=True))
+    return dict(zip(COLUMNS, model.weights.tolist(), strict=True))
 
 
 def test_without_verdicts_nothing_asks(collection: Collection) -> None:

@@ -8,7 +8,8 @@ import pytest
 from index.fit.questions import QuestionKind
 from index.fit.trials import Trial
 from index.fit.weights import fit_weights, has_lone_captions, teaching
-from index.search.model import LEGS, NAMES, PRIOR_SPREAD, Weights, prior_model
+from index.legs.table import COLUMNS, LEGS
+from index.search.model import PRIOR_SPREAD, Weights, prior_model
 from index.search.ranking import Scores
 from multifold.types import Leg
 
@@ -17,13 +18,13 @@ COUNT = 12  # candidates
 
 
 def place(name: str) -> int:
-    return NAMES.index(name)
+    return COLUMNS.index(name)
 
 
 def trial(seed: int, telling: Mapping[str, float], kind: QuestionKind = "caption") -> Trial:
     """One of twelve candidates is right, and these legs say so by so much."""
     rng = np.random.default_rng(seed)
-    values = rng.standard_normal((COUNT, len(NAMES))).astype(np.float32)
+    values = rng.standard_normal((COUNT, len(COLUMNS))).astype(np.float32)
     for name, amount in telling.items():
         values[0, place(name)] += amount
     everything, editions = np.ones(COUNT, np.bool_), np.arange(COUNT)
@@ -42,8 +43,8 @@ def test_a_leg_that_tells_gains_weight_the_more_the_more_questions_there_are() -
 
 def test_vectors_and_readers_stay_at_their_prior_weight_at_least_and_words_may_fall() -> None:
     """All legs but one speak against what is right."""
-    weights = fitted(40, {name: -2.0 for name in NAMES if name != "shape"})
-    words = np.array([name.startswith("words") for name in NAMES])
+    weights = fitted(40, {name: -2.0 for name in COLUMNS if name != "shape"})
+    words = np.array([name.startswith("words") for name in COLUMNS])
     assert (weights[~words] >= PRIOR[~words]).all()
     assert weights[words].tolist() == pytest.approx([0.0] * 3, abs=1e-3)
     assert (weights >= 0).all()
@@ -51,11 +52,11 @@ def test_vectors_and_readers_stay_at_their_prior_weight_at_least_and_words_may_f
 
 def test_legs_that_are_not_heard_weigh_nothing_and_without_questions_nothing_changes() -> None:
     weights = fitted(20, {"shape": 3.0}, ("text", "words"))
-    others = np.array([name.split()[0] not in ("text", "words") for name in NAMES])
+    others = np.array([name.split()[0] not in ("text", "words") for name in COLUMNS])
     assert not weights[others].any()
     assert fit_weights(PRIOR, [], LEGS).tolist() == PRIOR.tolist()
     assert (
-        fit_weights(PRIOR, [], ("text",)).tolist() == np.where(np.arange(len(NAMES)) < 3, PRIOR, 0).tolist()
+        fit_weights(PRIOR, [], ("text",)).tolist() == np.where(np.arange(len(COLUMNS)) < 3, PRIOR, 0).tolist()
     )
 
 
@@ -68,10 +69,10 @@ def test_no_step_away_makes_the_right_items_likelier_without_going_further_from_
         likely = evidence[:, 0] - np.logaddexp.reduce(evidence, axis=1)
         return float(np.square((weights - PRIOR) / PRIOR_SPREAD).sum() / 2 - likely.sum())
 
-    least = np.where([name.startswith("words") for name in NAMES], 0.0, PRIOR)
+    least = np.where([name.startswith("words") for name in COLUMNS], 0.0, PRIOR)
     rng = np.random.default_rng(0)
     for _ in range(50):
-        other = np.maximum(found + 0.02 * rng.standard_normal(len(NAMES)), least)
+        other = np.maximum(found + 0.02 * rng.standard_normal(len(COLUMNS)), least)
         assert loss(other) > loss(found) - 1e-3
 
 

@@ -7,27 +7,25 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
+from index.legs.table import LEGS
 from index.search.labels import (
     COLUMNS,
     FEWEST_ANSWERS,
     NONE,
-    PICTURE,
     PRIOR,
-    TEXT,
-    WORDS,
     LabelQuery,
     LabelScorer,
     LabelTable,
     fit_labels,
     judge_labels,
 )
-from index.search.model import LEGS
 from index.search.reranking import OutsideThing
 from index.store.browse import editions_of
 from tests.index.coloured import COLOURS, coloured, direction
 from tests.index.spaces import SPACE
 
 LABELS = 3
+TEXT, PICTURE, WORDS = (COLUMNS.index(name) for name in ("text", "picture", "words"))
 
 
 def table_of(count: int, seed: int = 0, *, telling: int = TEXT) -> tuple[LabelTable, list[frozenset[int]]]:

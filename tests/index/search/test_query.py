@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from index.contracts import QueryError
-from index.search.query import TARGET_LEGS, Query
+from index.legs.table import TARGET_LEGS
+from index.search.query import Query
 from multifold.types import Mix, Vector
 from tests.index.things import feature
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
+from index.legs.table import COLUMNS, COLUMNS_OF, LEGS, TARGET_LEGS
 from index.plain_space import PlainSpace
 from index.search import ranking
-from index.search.model import LEGS, NAMES, PLACES, EvidenceModel, SideModel, prior_model
-from index.search.query import TARGET_LEGS
+from index.search.model import EvidenceModel, SideModel, prior_model
 from index.search.ranking import Scores, write_ratios
 from index.store.filters import parse_filter
 from multifold.bundle.text_reader import TextReader, open_text_reader
@@ -34,8 +34,8 @@ def scored(
 ) -> Scores:
     """What one leg says of so many items, of which some lack it."""
     (name, column), count = next(iter(values.items())), len(present)
-    weighted = np.zeros((count, len(NAMES)), np.float32)
-    weighted[:, NAMES.index(name)] = column
+    weighted = np.zeros((count, len(COLUMNS)), np.float32)
+    weighted[:, COLUMNS.index(name)] = column
     raw = np.zeros((count, 2), np.float32)
     raw[~present, 0] = np.nan
     return Scores(np.arange(count), {name: raw}, weighted, background, 1.0, heard)  # type: ignore[dict-item]
@@ -46,7 +46,7 @@ def test_the_ratios_are_what_plain_arithmetic_says() -> None:
     column, present = np.random.default_rng(0).standard_normal(64), np.arange(64) < 60
     column[~present] = 0.0
     scores = scored({"shape": column.astype(np.float32)}, present, np.ones(64, np.bool_), 1.0)
-    ratios = scores.ratios(SideModel(np.where(np.array(NAMES) == "shape", 0.5, 0.0)))
+    ratios = scores.ratios(SideModel(np.where(np.array(COLUMNS) == "shape", 0.5, 0.0)))
     said = 0.5 * column.astype(np.float32)
     others = np.delete(said[:60], said[:60].argmax())
     level = np.log((np.exp(others).sum() + 1) / (len(others) + 1))
@@ -59,7 +59,7 @@ def plain_ratios(scores: Scores, model: SideModel) -> np.ndarray:
     """The same by arrays, leg by leg."""
     ratios, weights = np.zeros(scores.present.shape), model.weights_for(scores.strange)
     others = np.flatnonzero(scores.background)
-    said = [scores.values[:, PLACES[leg]].astype(np.float64) @ weights[PLACES[leg]] for leg in LEGS]
+    said = [scores.values[:, COLUMNS_OF[leg]].astype(np.float64) @ weights[COLUMNS_OF[leg]] for leg in LEGS]
     others = np.delete(others, np.sum(said, axis=0)[others].argmax()) if len(others) else others
     for place, one in enumerate(said):
         known = others[scores.present[others, place]]
@@ -71,10 +71,10 @@ def plain_ratios(scores: Scores, model: SideModel) -> np.ndarray:
 @pytest.mark.parametrize(("items", "background"), [(0, 0), (1, 0), (1, 1), (2, 2), (40, 0), (300, 256)])
 def test_the_ratios_of_all_legs_are_what_arrays_say(items: int, background: int) -> None:
     rng = np.random.default_rng(items)
-    raw, values = {}, rng.standard_normal((items, len(NAMES))).astype(np.float32)
+    raw, values = {}, rng.standard_normal((items, len(COLUMNS))).astype(np.float32)
     for leg in LEGS:
         raw[leg] = np.where(rng.random(items) < 0.3, np.nan, rng.random(items))[:, None].repeat(3, axis=1)
-        values[np.isnan(raw[leg][:, 0]), PLACES[leg]] = 0.0
+        values[np.isnan(raw[leg][:, 0]), COLUMNS_OF[leg]] = 0.0
         raw[leg][:, 1] = 0.0  # nothing is the very thing that asks
     raw = {leg: said.astype(np.float32) for leg, said in raw.items()}
     scores = Scores(np.arange(items), raw, values, np.arange(items) < background, 1.0)
@@ -108,7 +108,7 @@ def test_what_is_meant_is_no_background(among: bool) -> None:
 def test_queries_whose_words_nothing_has_have_weights_of_their_own(heard: float, ranked: bool) -> None:
     everything = np.ones(100, np.bool_)
     scores = scored({"shape": np.linspace(0, 5, 100, dtype=np.float32)}, everything, everything, heard)
-    evidence = scores.ratios(SideModel(np.where(np.array(NAMES) == "words", 0.5, 0.0))).sum(axis=1)
+    evidence = scores.ratios(SideModel(np.where(np.array(COLUMNS) == "words", 0.5, 0.0))).sum(axis=1)
     assert (evidence.argmax() == 99 and np.ptp(evidence) > 0.05) == ranked
 
 
@@ -232,7 +232,7 @@ def test_legs_that_weigh_nothing_give_no_candidates(
     monkeypatch.setattr(ranking, "RING", 8)
     items = coloured()
     collection.upsert([*items, Item("bare", without(items[7], "view").observations)])
-    weights = np.isin(NAMES, ["shape"]).astype(np.float64)
+    weights = np.isin(COLUMNS, ["shape"]).astype(np.float64)
     model = EvidenceModel({"text": SideModel(weights, wordless=weights)})
     hits = find(collection, direction(items[7]), "a red desk", model=model, limit=101)
     shapes = [hit.score for hit in hits if hit.id != "bare"]

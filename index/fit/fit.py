@@ -23,7 +23,6 @@ import numpy as np
 
 from index.contracts import Space
 from index.fit.questions import (
-    QuestionKind,
     TextEncoder,
     judged_questions,
     meaningless_queries,
@@ -66,11 +65,6 @@ JUDGED = 5  # best candidates that a confidence is fitted on
 # How far a fit may carry what a fact adds to a confidence (std. dev.). Pictures are asked as people ask with
 # them; what people say in other words no question tells.
 CURVE_SPREAD: Mapping[Side, float] = {"text": 0.07, "image": 0.3, "shape": 0.3}
-PICTURES: frozenset[QuestionKind] = frozenset({"picture", "new picture"})
-TEXTLESS: frozenset[QuestionKind] = frozenset(  # where they are strange, no text of the item answers
-    {"no texts", "strange words", "name"}
-)
-UNHEARD_KINDS: frozenset[QuestionKind] = frozenset({"no texts", "other words"})
 AS_PEOPLE_ASK = 0.5  # how much a question counts for a confidence that tells how an answer is to be cut
 DIGITS = 4  # of what is kept of an outcome
 MOST_GAINS = 0.9  # the share of queries without a meaning that are known as such
@@ -135,7 +129,7 @@ def _telling(trials: Sequence[Trial]) -> Sequence[Trial]:
 
 
 def _usual(trials: Sequence[Trial]) -> Sequence[Trial]:
-    return [trial for trial in trials if trial.kind not in ("other words", "new picture")]
+    return [trial for trial in trials if trial.kind.usual]
 
 
 def _fit_both(prior: SideModel, trials: Sequence[Trial]) -> SideModel:
@@ -143,7 +137,7 @@ def _fit_both(prior: SideModel, trials: Sequence[Trial]) -> SideModel:
 
     A leg of which the questions say nothing keeps its prior weight.
     """
-    unheard = [trial for trial in trials if trial.kind in UNHEARD_KINDS and not trial.has_words]
+    unheard = [trial for trial in trials if trial.kind.wordless and not trial.has_words]
     weights = fit_weights(prior.weights, teaching(_usual(trials)), LEGS)
     return SideModel(weights, wordless=fit_weights(prior.wordless, unheard, LEGS))
 
@@ -202,7 +196,8 @@ def _outcomes(judged: HeldOut) -> dict[QueryClass, tuple[Outcome, ...]]:
     outcomes: dict[QueryClass, list[Outcome]] = {}
     for evidence, trial in judged:
         scores, chosen = trial.scores, evidence[trial.candidates]
-        if trial.kind != "picture" and _counts_for_confidence(trial) >= AS_PEOPLE_ASK:
+        counts = trial.kind.counts_for_confidence(scores.strange)
+        if trial.kind.as_people_ask and counts >= AS_PEOPLE_ASK:
             gain = scores.rivals(chosen, trial.items).gain
             behind = float(chosen.max() - evidence[trial.right].max())
             like_it = outcomes.setdefault(class_of(scores.length, scores.strange), [])
@@ -216,20 +211,6 @@ def _recall(judged: HeldOut, first: int) -> float:
     return round(float(np.mean(np.array(ranks) < first)), 4)
 
 
-def _counts_for_confidence(trial: Trial) -> float:
-    """How much a question says of how sure the search may be of queries like it: other words only where they
-    are strange to the collection, and strange ones only where the item has a text that a reader could know. A
-    picture asks twice. One that is alone finds nothing that is like it, as no picture that people ask with.
-    Few people say the very words that are written.
-    """
-    strange = trial.scores.strange
-    if trial.kind == "lone picture":
-        return 0.0
-    if trial.kind in PICTURES or trial.kind == "quote":
-        return 0.5
-    return strange if trial.kind == "other words" else 1 - strange if trial.kind in TEXTLESS else 1.0
-
-
 def fit_confidence(judged: HeldOut, spread: float) -> Curves:
     """The logistic curves of the best candidates, right or not: of the first, and of the others."""
     facts, right, counts = [], [], list[float]()
@@ -239,7 +220,7 @@ def fit_confidence(judged: HeldOut, spread: float) -> Curves:
         first = np.argsort(-chosen)[:JUDGED]
         facts.append(confidence_facts(chosen, scores.stated[trial.candidates], rivals)[first])
         right.append(trial.right[trial.candidates][first])
-        counts += [trial.weight * _counts_for_confidence(trial)] * len(first)
+        counts += [trial.kind.weight * trial.kind.counts_for_confidence(scores.strange)] * len(first)
     curve = fit_logistic(
         np.concatenate(facts),
         np.concatenate(right),

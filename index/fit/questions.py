@@ -7,10 +7,24 @@ photo, half of its views. The rest of the item is known. A text that people judg
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
+from index.fit.kinds import (
+    CAPTION,
+    JUDGED,
+    LONE_PICTURE,
+    MESH,
+    NAME,
+    NEW_PICTURE,
+    NO_TEXTS,
+    OTHER_WORDS,
+    PICTURE,
+    QUOTE,
+    SOME_WORDS,
+    STRANGE_WORDS,
+    QuestionKind,
+)
 from index.store.browse import editions_of, read_items, sample_editions
 from index.store.feedback import every_judgement, text_or_picture
 from index.store.schema import items as items_table
@@ -28,20 +42,6 @@ MOST_JUDGED = 200  # texts that people asked with, those that were judged last
 PIECE = 3  # words of a short query
 SHORT = 2  # letters of a word that no short query is made of
 
-QuestionKind = Literal[
-    "caption",
-    "no texts",
-    "some words",
-    "strange words",
-    "other words",
-    "quote",
-    "name",
-    "picture",
-    "new picture",
-    "lone picture",
-    "mesh",
-    "judged",
-]
 MEANINGLESS_QUERIES, LETTERS = 32, "abcdefghijklmnopqrstuvwxyz"
 TextEncoder = Callable[[Sequence[str]], Features]
 
@@ -125,7 +125,7 @@ def judged_questions(now: Connection, encode: TextEncoder | None) -> list[Questi
         bad = frozenset(edition for edition, sign in of_query.items() if sign < 0)
         if good:
             owner = min(good)
-            asked = Question(owner, "text", None, "judged", texts[wanted])
+            asked = Question(owner, "text", None, JUDGED, texts[wanted])
             every.append(replace(asked, good=good, bad=bad, votes=votes[wanted]))
     return _encoded(every, encode)
 
@@ -138,8 +138,8 @@ def _hidden_captions(one: KnownItem, random: np.random.Generator) -> Iterator[Qu
         return
     hidden = int(random.choice(saying))
     if len(captions) > 1:
-        yield _hiding(one, hidden, features[hidden], "caption", captions[hidden])
-    yield Question(one.edition, "text", features[hidden], "no texts", captions[hidden])
+        yield _hiding(one, hidden, features[hidden], CAPTION, captions[hidden])
+    yield Question(one.edition, "text", features[hidden], NO_TEXTS, captions[hidden])
 
 
 def _hiding(one: KnownItem, hidden: int, feature: Feature | None, kind: QuestionKind, text: str) -> Question:
@@ -164,16 +164,16 @@ def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) 
         if saying := places_that_say_something(one.texts):
             hidden = int(random.choice(saying))
             # of no text of its owner
-            kind: QuestionKind = "some words" if len(captions) > 1 else "strange words"
+            kind = SOME_WORDS if len(captions) > 1 else STRANGE_WORDS
             yield _hiding(one, hidden, None, kind, cut_words(captions[hidden], PIECE, common, random))
             if others := _words_of_no_other(one.texts, hidden):
-                yield _hiding(one, hidden, None, "other words", others)
+                yield _hiding(one, hidden, None, OTHER_WORDS, others)
         stored = captions[int(random.integers(len(captions)))]
         count = int(random.integers(1, PIECE + 1))  # of one word, others have as much
-        yield Question(one.edition, "text", None, "quote", cut_words(stored, count, common, random))
+        yield Question(one.edition, "text", None, QUOTE, cut_words(stored, count, common, random))
     name = written_name(one.texts)
     if name:
-        yield Question(one.edition, "text", None, "name", name)
+        yield Question(one.edition, "text", None, NAME, name)
 
 
 def places_that_say_something(texts: ItemTexts) -> list[int]:
@@ -239,11 +239,11 @@ def _pictures(one: KnownItem, side: Side, random: np.random.Generator) -> Iterat
     asked = order[:1] if side == "image" else order[: max(1, len(order) // 2)]
     known = [features[place] for place in order[len(asked) :]]
     feature = pool_mean(np.stack([features[place] for place in asked]))
-    kind: QuestionKind = "lone picture" if not known else "picture" if side == "image" else "mesh"
+    kind = LONE_PICTURE if not known else PICTURE if side == "image" else MESH
     question = Question(one.edition, side, feature, kind, known=known, taken_from=source)
     yield question
-    if kind == "picture":
-        yield replace(question, kind="new picture", known=_least_alike(feature, known))
+    if kind is PICTURE:
+        yield replace(question, kind=NEW_PICTURE, known=_least_alike(feature, known))
 
 
 def _least_alike(feature: Feature, others: Sequence[Feature]) -> list[Feature]:

@@ -10,7 +10,8 @@ import numpy as np
 from jaxtyping import Bool
 
 from index.contracts import Ids, Space
-from index.fit.questions import Question, QuestionKind, fold_caption, written_name
+from index.fit.kinds import CAPTION, QuestionKind
+from index.fit.questions import Question, fold_caption, written_name
 from index.legs.contracts import Raw, SearchLeg, Thing
 from index.legs.table import BY_NAME, COLUMNS_OF, TEXT_LEGS
 from index.legs.vectors import SAME
@@ -27,7 +28,6 @@ with needs_extra("serve"):
 
 RIVALS = 50  # of the best of each leg
 BREATH = 0.002  # seconds after each question, for those who search meanwhile
-JUDGED_WEIGHT = 3.0  # of a text that people judged items for
 ReadSearcher: TypeAlias = Callable[[], AbstractContextManager[tuple[Searcher, Connection]]]
 
 
@@ -40,7 +40,7 @@ class Trial:
     candidates: Bool[np.ndarray, " n"]
     right: Bool[np.ndarray, " n"]  # its owner, and what has the same caption or name
     items: int  # of the collection
-    kind: QuestionKind = "caption"
+    kind: QuestionKind = CAPTION
     votes: int = 0
 
     @property
@@ -53,11 +53,6 @@ class Trial:
     def has_words(self) -> bool:
         """Whether what is right has any word of the question."""
         return bool(self.scores.values[self.right, COLUMNS_OF[WORDS.name].start].any())
-
-    @property
-    def weight(self) -> float:
-        """How much it counts."""
-        return JUDGED_WEIGHT if self.kind == "judged" else 1.0
 
 
 class TrialMaker:
@@ -96,7 +91,7 @@ class TrialMaker:
         background[place] = False
         right = np.zeros(len(editions), np.bool_)
         right[place] = True
-        if question.kind == "judged":
+        if question.kind.right_by == "verdicts":
             right |= np.isin(editions, [*question.good])
             background &= ~right
         elif question.text is not None:
@@ -108,7 +103,7 @@ class TrialMaker:
 
     def _hide(self, question: Question, legs: Sequence[SearchLeg], raw: dict[Leg, Raw], place: int) -> None:
         """Score the owner by what is known of it, and nothing else."""
-        if question.kind == "no texts":
+        if question.kind.hides_texts:
             for leg in [leg for leg in raw if BY_NAME[leg].of_texts]:
                 del raw[leg]
         for one in legs:
@@ -139,7 +134,6 @@ class TrialMaker:
                 fold_caption(written_name(one)),
             )
         texts = [self._texts[edition] for edition in editions.tolist()]
-        equal = [
-            wanted == name if question.kind == "name" else wanted in captions for captions, name in texts
-        ]
+        by_name = question.kind.right_by == "names"
+        equal = [wanted == name if by_name else wanted in captions for captions, name in texts]
         return np.array(equal, np.bool_)

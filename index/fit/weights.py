@@ -11,36 +11,33 @@ from index.search.model import PRIOR_SPREAD, Weights
 from multifold.types import Leg
 
 STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
-QUOTE_WEIGHT = 8.0  # by which words of a text teach, so that other legs do not drown what an item says,
-LONE_QUOTE_WEIGHT = 0.3  # and where no caption can be hidden: then they are all that speaks for words
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
-    """Those that weights are fitted on. Where no caption can be hidden, names would make words count too much
-    for other queries, and hidden words too little.
-    """
+    """Those that weights are fitted on."""
     if _hides_captions(trials):
         return trials
     if has_lone_captions(trials):
         return []
-    return [trial for trial in trials if trial.kind not in ("name", "strange words")]
+    return [trial for trial in trials if not trial.kind.needs_captions]
 
 
 def has_lone_captions(trials: Sequence[Trial]) -> bool:
     """Whether items have captions, and none has two. Then a question either is what its item says, or asks
     for one that says nothing meanwhile: neither is like what people ask.
     """
-    return not _hides_captions(trials) and any(trial.kind == "no texts" for trial in trials)
+    return not _hides_captions(trials) and any(trial.kind.hides_texts for trial in trials)
 
 
 def _hides_captions(trials: Sequence[Trial]) -> bool:
-    return any(trial.kind in ("caption", "some words") for trial in trials)
+    return any(trial.kind.hides_caption for trial in trials)
 
 
 def _counts(trials: Sequence[Trial]) -> Float64[np.ndarray, " t"]:
     """How much each counts for the weights."""
-    quote = QUOTE_WEIGHT if _hides_captions(trials) else LONE_QUOTE_WEIGHT
-    return np.array([quote if trial.kind == "quote" else trial.weight for trial in trials])
+    hides = _hides_captions(trials)
+    kinds = [trial.kind for trial in trials]
+    return np.array([one.weight * (one.teaches if hides else one.teaches_alone) for one in kinds])
 
 
 def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
+from index.fit.kinds import CAPTION, NO_TEXTS
 from index.fit.questions import KnownItem, judged_questions, places_that_say_something, questions
 from index.fit.trials import TrialMaker
 from index.legs.table import COLUMNS
@@ -122,7 +123,5 @@ def test_captions_that_only_repeat_the_name_are_no_questions(
     item = Item("7", tuple(caption(n, features[n], text) for n, text in enumerate(captions)))
     asked = questions([KnownItem(1, item, texts)], lambda some: features[: len(some)])
     hidden = [one for one in asked if one.texts]
-    assert {one.text for one in hidden if one.kind in ("caption", "no texts")} <= {
-        captions[n] for n in places
-    }
+    assert {one.text for one in hidden if one.kind in (CAPTION, NO_TEXTS)} <= {captions[n] for n in places}
     assert bool(hidden) == bool(places)

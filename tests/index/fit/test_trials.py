@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
+from index.fit.kinds import CAPTION, MESH, NEW_PICTURE, NO_TEXTS, PICTURE
 from index.fit.questions import Question, questions, read_known_items
 from index.fit.trials import Trial, TrialMaker
 from index.legs.vectors import SAME, SCORE
@@ -41,7 +42,7 @@ def trials(collection: Collection, *some: Question) -> list[Trial]:
 
 def test_an_item_asks_by_what_it_is_and_is_right(collection: Collection) -> None:
     every = asked(collection, "n007")
-    assert {one.kind for one in every} == {"caption", "no texts", "picture", "new picture", "mesh"}
+    assert {one.kind for one in every} == {CAPTION, NO_TEXTS, PICTURE, NEW_PICTURE, MESH}
     assert {one.side for one in every} == {"text", "image", "shape"}
     for trial in trials(collection, *every):
         editions = trial.scores.editions
@@ -54,7 +55,7 @@ def test_an_item_asks_by_what_it_is_and_is_right(collection: Collection) -> None
 
 def test_what_has_the_same_caption_is_as_right(collection: Collection) -> None:
     twins = collection.read(editions_of, ["n000", *(twin.id for twin in TWINS)])
-    captions = [one for one in asked(collection, "n000") if one.kind == "caption"]
+    captions = [one for one in asked(collection, "n000") if one.kind is CAPTION]
     assert captions
     for trial in trials(collection, *captions):
         assert set(trial.scores.editions[trial.right].tolist()) == set(twins.values())
@@ -62,7 +63,7 @@ def test_what_has_the_same_caption_is_as_right(collection: Collection) -> None:
 
 def test_what_asks_is_hidden_from_the_owner(collection: Collection) -> None:
     """It would find itself, as each other does whose very caption asks."""
-    caption = next(one for one in asked(collection, "n007") if one.kind == "caption")
+    caption = next(one for one in asked(collection, "n007") if one.kind is CAPTION)
     assert caption.texts is not None
     assert caption.text not in caption.texts.captions
     (trial,) = trials(collection, caption)
@@ -78,9 +79,8 @@ def test_what_asks_is_hidden_from_the_owner(collection: Collection) -> None:
 
 
 def test_a_question_that_nothing_answers_teaches_nothing(collection: Collection) -> None:
-    caption = next(one for one in asked(collection, "n007") if one.kind == "caption")
+    caption = next(one for one in asked(collection, "n007") if one.kind is CAPTION)
     (trial,) = trials(collection, caption)
     nothing = replace(trial.scores, values=np.zeros_like(trial.scores.values))
     assert not replace(trial, scores=nothing).tells
     assert not replace(trial, right=trial.candidates).tells  # most are right
-    assert replace(trial, kind="judged").weight > trial.weight == 1

@@ -5,7 +5,15 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from index.fit.questions import QuestionKind
+from index.fit.kinds import (
+    CAPTION,
+    NAME,
+    NO_TEXTS,
+    PICTURE,
+    QUOTE,
+    STRANGE_WORDS,
+    QuestionKind,
+)
 from index.fit.trials import Trial
 from index.fit.weights import fit_weights, has_lone_captions, teaching
 from index.legs.table import COLUMNS, LEGS
@@ -21,7 +29,7 @@ def place(name: str) -> int:
     return COLUMNS.index(name)
 
 
-def trial(seed: int, telling: Mapping[str, float], kind: QuestionKind = "caption") -> Trial:
+def trial(seed: int, telling: Mapping[str, float], kind: QuestionKind = CAPTION) -> Trial:
     """One of twelve candidates is right, and these legs say so by so much."""
     rng = np.random.default_rng(seed)
     values = rng.standard_normal((COUNT, len(COLUMNS))).astype(np.float32)
@@ -77,11 +85,11 @@ def test_no_step_away_makes_the_right_items_likelier_without_going_further_from_
 
 
 def test_what_counts_is_a_caption_where_one_can_be_hidden() -> None:
-    kinds: tuple[QuestionKind, ...] = ("name", "strange words", "picture", "quote")
+    kinds = (NAME, STRANGE_WORDS, PICTURE, QUOTE)
     of_names = [trial(n, {}, kind) for n, kind in enumerate(kinds)]
-    assert [one.kind for one in teaching(of_names)] == ["picture", "quote"]
-    assert [one.kind for one in teaching([*of_names, trial(9, {})])] == [*kinds, "caption"]
-    quotes = [trial(n, {"words": 2.0}, "quote") for n in range(5)]
+    assert [one.kind for one in teaching(of_names)] == [PICTURE, QUOTE]
+    assert [one.kind for one in teaching([*of_names, trial(9, {})])] == [*kinds, CAPTION]
+    quotes = [trial(n, {"words": 2.0}, QUOTE) for n in range(5)]
     alone = fit_weights(PRIOR, quotes, LEGS)
     beside = fit_weights(PRIOR, [*quotes, trial(9, {})], LEGS)
     assert beside[place("words")] > alone[place("words")] > PRIOR[place("words")]
@@ -89,10 +97,10 @@ def test_what_counts_is_a_caption_where_one_can_be_hidden() -> None:
 
 def test_lone_captions_teach_nothing() -> None:
     """Each asks for what says nothing meanwhile, or is asked with its own words."""
-    kinds: tuple[QuestionKind, ...] = ("no texts", "strange words", "quote", "name")
+    kinds = (NO_TEXTS, STRANGE_WORDS, QUOTE, NAME)
     lone = [trial(n, {}, kind) for n, kind in enumerate(kinds)]
     assert has_lone_captions(lone)
     assert teaching(lone) == []
-    beside_others = [*lone, trial(9, {}, "caption")]
+    beside_others = [*lone, trial(9, {}, CAPTION)]
     assert not has_lone_captions(beside_others)
     assert teaching(beside_others) == beside_others

@@ -23,6 +23,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -85,34 +86,29 @@ def install(environment: Path, requirements: list[str], uv_folder: Path) -> None
     again = unfinished.exists()
     unfinished.touch()
     for_gpus = any(re.search(r"[\[,]gpu[\],]", one) for one in requirements)
+    locked = chosen(LOCK.read_text(encoding="utf-8"), for_gpus)
+    words = [word for one in requirements for word in (["--editable"] if one[0] == "." else []) + [one]]
+    uv, why = None, "INSTALLER=pip"
+    if os.environ.get("INSTALLER") != "pip":
+        uv, why = find_uv(environment, uv_folder)
     lock = environment / "requirements.lock"
-    words = [
-        word for one in requirements for word in (("--editable", one) if one.startswith(".") else (one,))
-    ]
-    uv, why = (
-        (None, "INSTALLER=pip") if os.environ.get("INSTALLER") == "pip" else find_uv(environment, uv_folder)
-    )
     if uv is not None:
-        lock.write_text(chosen(LOCK.read_text(encoding="utf-8"), for_gpus), encoding="utf-8")
+        lock.write_text(locked, encoding="utf-8")
         command = [uv, "pip", "install", "--python", str(environment / "bin" / "python")]
-        command += [
-            "--constraints",
-            str(lock),
-            "--build-constraints",
-            str(lock),
-            *(["--reinstall"] if again else []),
-        ]
-        settings = uv_settings(pip_settings(), os.environ)
-        status = follow([*command, *words], {**os.environ, **settings})
-        if status:
-            raise InstallError("uv could not install this, see above; INSTALLER=pip lets pip try")
+        command += ["--constraints", str(lock), "--build-constraints", str(lock)]
+        command += ["--reinstall"] if again else []
+        status, said = follow([*command, *words], os.environ | uv_settings(pip_settings(), os.environ))
     else:
         print(f"pip installs, which takes minutes and checks no hashes: {why}", flush=True)
-        lock.write_text(versions(chosen(LOCK.read_text(encoding="utf-8"), for_gpus)), encoding="utf-8")
+        lock.write_text(versions(locked), encoding="utf-8")
         command = [*pip_into(environment), "install", "--progress-bar", "off", "--constraint", str(lock)]
         command += ["--force-reinstall"] if again else []
-        if follow([*command, *words], dict(os.environ)):
-            raise InstallError("pip could not install this, see above")
+        status, said = follow([*command, *words], os.environ)
+    if status:
+        sys.stderr.writelines(said[-100:])
+        raise InstallError(
+            "this could not be installed, see above" + ("; INSTALLER=pip lets pip try" if uv else "")
+        )
     unfinished.unlink()
 
 
@@ -146,16 +142,24 @@ def find_uv(environment: Path, folder: Path) -> tuple[str | None, str]:
     with tempfile.TemporaryDirectory() as place:
         wanted = Path(place) / "uv.txt"
         wanted.write_text(lines_of("uv", LOCK.read_text(encoding="utf-8")), encoding="utf-8")
-        arguments = ["install", "--quiet", "--no-deps", "--only-binary", ":all:", "--require-hashes"]
+        arguments = [
+            "install",
+            "--progress-bar",
+            "off",
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
+        ]
         arguments += ["--upgrade", "--target", str(folder), "--requirement", str(wanted)]
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-        if not _works([*pip, "--version"]):
+        if find_spec("pip") is None:
             pip = pip_into(environment)
         print("getting uv, which installs the rest", flush=True)
-        said = _run([*pip, *arguments])
-    if said.returncode == 0 and _version(str(folder / "bin" / "uv")) >= OLDEST_UV:
+        status, said = follow([*pip, *arguments], os.environ)
+    if status == 0 and _version(str(folder / "bin" / "uv")) >= OLDEST_UV:
         return str(folder / "bin" / "uv"), ""
-    errors = [line for line in said.stderr.splitlines() if line.startswith("ERROR")]
+    errors = [line.strip() for line in said if line.startswith("ERROR")]
     return None, f"uv cannot be had ({errors[-1] if errors else 'it does not run here'})"
 
 
@@ -255,8 +259,8 @@ def _is_there(place: str) -> bool:
     return len(parts.scheme) > 1 or Path(place).expanduser().exists()
 
 
-def follow(command: list[str], environ: dict[str, str]) -> int:
-    """Run an installer, and say shortly what it does; all that it said, if it fails."""
+def follow(command: list[str], environ: Mapping[str, str]) -> tuple[int, list[str]]:
+    """Run an installer, and say shortly what it does; its status and what it said."""
     with subprocess.Popen(  # noqa: S603 (no shell)
         command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as process:
@@ -265,20 +269,22 @@ def follow(command: list[str], environ: dict[str, str]) -> int:
         reader.start()
         said = list[str]()
         progress = Progress()
+        last = time.monotonic()
         while True:
+            shown = None
             try:
-                line = lines.get(timeout=QUIET_SECONDS)
+                line = lines.get(timeout=max(last + QUIET_SECONDS - time.monotonic(), 0.0))
             except queue.Empty:
-                print(f"  {progress.state()}", flush=True)
-                continue
-            if line is None:
-                break
-            said.append(line)
-            if shown := progress.read(line):
+                shown = progress.state()
+            else:
+                if line is None:
+                    break
+                said.append(line)
+                shown = progress.read(line)
+            if shown is not None:
                 print(f"  {shown}", flush=True)
-    if process.returncode:
-        sys.stderr.writelines(said[-100:])
-    return process.returncode
+                last = time.monotonic()
+    return process.returncode, said
 
 
 def _read(process: subprocess.Popen[str], lines: queue.Queue[str | None]) -> None:

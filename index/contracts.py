@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float32, Int64
 
 from multifold.errors import MultifoldError
-from multifold.types import Aspect, Features, Metric, Vector, Vectors
+from multifold.types import Aspect, Features, Metric, Side, Vector, Vectors
 from multifold.types import Device as Device
 from multifold.types import Memory as Memory
 
@@ -64,6 +64,10 @@ class Space(Protocol):
     @property
     def query_signs(self) -> Vector | None:
         """What a query vector is multiplied by before it is compared; None leaves it as it is."""
+
+    @property
+    def sees(self) -> Mapping[Side, float]:
+        """Nats that a deviation of a picture's likeness to a text is worth, by the picture's side."""
 
     def vectors(self, features: Features) -> Vectors:
         """Index vectors, one for each feature, each independent of the others."""

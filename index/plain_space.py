@@ -4,13 +4,14 @@ Its `vector_id` describes it completely ("plain-cosine-768"), so a collection op
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
 
 from multifold.errors import MultifoldError
-from multifold.types import Distance, Features, Metric, Vector, Vectors
+from multifold.types import Distance, Features, Metric, Side, Vector, Vectors
 
 PLAIN_METRICS: tuple[Distance, ...] = get_args(Distance)
 NAME = re.compile(rf"plain-({'|'.join(PLAIN_METRICS)})-([1-9][0-9]{{0,5}})")
@@ -43,6 +44,10 @@ class PlainSpace:
     @property
     def query_signs(self) -> Vector | None:
         return None
+
+    @property
+    def sees(self) -> Mapping[Side, float]:
+        return {}
 
     def vectors(self, features: Features) -> Vectors:
         """Index vectors; a zero has no direction, and is not usable by cosine."""

@@ -1,6 +1,6 @@
 """What stands in the place of an encoder where a collection has none: its vectors come from outside."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from multifold.bundle.encoder import EncodedTexts, Encoder
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.text_reader import packaged_reader
 from multifold.bundle.tokenizer import TextSpec
-from multifold.types import Features, PixelBatch, Vectors
+from multifold.types import Features, PixelBatch, Side, Vectors
 from renderers.contracts import LOOK
 
 NAME = "none"
@@ -50,6 +50,7 @@ class NoEncoder(Encoder):
         self.dim = space.dim
         self.metric = space.metric
         self.query_signs = None
+        self.sees: Mapping[Side, float] = {}
         self.entails = self.rescores = False
         self.lanes = 1
         self.reader = packaged_reader()

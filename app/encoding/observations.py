@@ -1,7 +1,7 @@
 """Prepares pictures, meshes and texts for an encoder, and is the space of a collection."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
@@ -111,6 +111,10 @@ class ObservationEncoder:
     @property
     def query_signs(self) -> Vector | None:
         return self.encoder.query_signs
+
+    @property
+    def sees(self) -> Mapping[Side, float]:
+        return self.encoder.sees
 
     def vectors(self, features: Features) -> Vectors:
         return self.encoder.vectors(features)

@@ -2,18 +2,19 @@
 
 `vector_id` hashes everything that decides the vectors (graphs, tokenizer, preprocessing, rig, geometry) and
 is stored with each collection. `bundle_id` hashes everything: a new report changes it alone.
-A text reader may lie in the folder `reader` beside the graphs. No stored vector depends on it, so it has no
-part in the `vector_id`.
+A text reader may lie in the folder `reader` beside the graphs. It has a part in the `vector_id` only where
+the text tower takes its vectors in place of tokens: then one reading of a text serves both.
 """
 
 import hashlib
 import json
+import math
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from jaxtyping import Float32
@@ -39,6 +40,7 @@ READER_FOLDER = "reader"
 READER_PARTS = (*READER_FILES, ORIGIN_FILE)
 ID_LENGTH = 16
 ID_NAMES = "vector_id", "bundle_id"
+TextInput: TypeAlias = Literal["tokens", "sentences"]
 
 
 class BundleError(MultifoldError):
@@ -116,9 +118,16 @@ class Bundle:
     serves: Mapping[str, Any] = field(default_factory=dict)  # vector_id it may query -> recall measured so
     prefixes: tuple[int, ...] = ()  # lengths to which index vectors may be cut, where it was trained so
     points: PointSpec | None = None  # how surfaces are sampled, where it has a point tower
+    # Nats that a deviation of a picture's likeness to a text is worth where an item has no text, by side
+    sees: Mapping[Side, float] = field(default_factory=dict)
+    text_input: TextInput = "tokens"  # what the text tower takes: tokens, or what the bundle's reader says
     files: Mapping[str, str] = field(default_factory=dict)  # name -> sha256
 
     def __post_init__(self) -> None:
+        if self.text_input not in get_args(TextInput):
+            raise ValueError(f"no text tower takes {self.text_input!r}")
+        if not all(side in SIDES and 0 <= nats < math.inf for side, nats in self.sees.items()):
+            raise ValueError(f"it cannot see {self.sees}")
         geometry = self.geometry
         cuts = geometry.metric == "ip" and geometry.query_signs is None and geometry.tokens == 1
         if self.prefixes and not (cuts and all(0 < one < geometry.dim for one in self.prefixes)):
@@ -133,12 +142,17 @@ class Bundle:
     @property
     def vector_id(self) -> str:
         """The name of the space that this encoder's vectors live in."""
-        own = {n: h for n, h in self.files.items() if not n.startswith(f"{READER_FOLDER}/")}
-        graphs = {n: h for n, h in own.items() if n in VECTOR_FILES or n.endswith(".data")}
+        graphs = {name: digest for name, digest in self.files.items() if self._decides(name)}
         rootless = replace(self, geometry=replace(self.geometry, root=None))  # it decides no vector
         parts = ("geometry", "image", "text", "views", *(("points",) if self.points else ()))
         deciding = {k: asdict(getattr(rootless, k)) for k in parts}
         return _digest({**deciding, "variant": self.variant, "files": graphs})
+
+    def _decides(self, name: str) -> bool:
+        """Whether vectors depend on a file."""
+        if name.startswith(f"{READER_FOLDER}/"):
+            return self.text_input == "sentences" and Path(name).name in READER_FILES
+        return name in VECTOR_FILES or name.endswith(".data")
 
     @property
     def bundle_id(self) -> str:
@@ -241,6 +255,8 @@ def hash_files(folder: Path) -> dict[str, str]:
 def add_reader(folder: Path, reader: Path) -> Bundle:
     """Make a text reader part of a bundle, in the place of an older one; its vectors stay what they are."""
     bundle = load(folder)
+    if bundle.text_input == "sentences":
+        raise BundleError(f"the text tower of bundle {bundle.name} was made for the reader that it has")
     open_text_reader(reader)
     aside, target = folder / f"{READER_FOLDER}.partial", folder / READER_FOLDER
     shutil.rmtree(aside, ignore_errors=True)
@@ -265,6 +281,8 @@ def _check_files(bundle: Bundle) -> None:
         raise BundleError(f"bundle {bundle.name} lists no {missing[0]}")
     if bundle.has(POINTS_FILE) is (bundle.points is None):
         raise BundleError(f"bundle {bundle.name} needs both {POINTS_FILE} and how points are sampled")
+    if bundle.text_input == "sentences" and bundle.reader_folder is None:
+        raise BundleError(f"bundle {bundle.name} lists no text reader, whose vectors its text tower takes")
     for name, expected in bundle.files.items():
         own = name.removeprefix(f"{READER_FOLDER}/")
         if own in ("", "..") or Path(own).name != own:
@@ -287,6 +305,8 @@ def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
         serves=raw.get("serves", {}),  # only of variants
         prefixes=tuple(raw.get("prefixes", ())),
         points=PointSpec(**raw["points"]) if "points" in raw else None,
+        sees=raw.get("sees", {}),
+        text_input=raw.get("text_input", "tokens"),
         **{key: raw[key] for key in plain},
     )
 
@@ -296,7 +316,10 @@ def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe(bundle: Bundle) -> dict[str, Any]:
-    left_out = {"folder", *(name for name in ("serves", "prefixes", "points") if not getattr(bundle, name))}
+    optional = ("serves", "prefixes", "points", "sees")
+    left_out = {"folder", *(name for name in optional if not getattr(bundle, name))}
+    if bundle.text_input == "tokens":
+        left_out.add("text_input")
     return {name: value for name, value in asdict(bundle).items() if name not in left_out}
 
 

@@ -112,6 +112,8 @@ def _check_features(
 ) -> None:
     if actual.shape != expected.shape or not np.isfinite(actual).all():
         _refuse(encoder, stage, "the shape of its features")
+    says = np.any(actual != 0, axis=1) | np.any(expected != 0, axis=1)  # a text may say nothing, in both
+    actual, expected = actual[says], expected[says]
     lengths, wanted = np.linalg.norm(actual, axis=1), np.linalg.norm(expected, axis=1)
     cosines = (actual * expected).sum(1) / np.maximum(lengths * wanted, 1e-12)
     if not cosines.min() >= limit.cosine:  # so that NaN is refused too

@@ -55,10 +55,11 @@ class Encoder:
         self.vector_id = bundle.vector_id
         self.dim = bundle.geometry.dim
         self.metric = bundle.geometry.metric
+        self.sees = bundle.sees
         signs = bundle.geometry.query_signs
         self.query_signs: Vector | None = None if signs is None else np.asarray(signs, np.float32)
         self._image = self.session("image.onnx", "pixels")
-        self._text = self.session("text.onnx", "tokens")
+        self._text = self.session("text.onnx", bundle.text_input)
         self._geometry = self.session("geometry.onnx", "features")
         rescore = ("rescore.onnx", "query", "candidates")
         entail = ("entail.onnx", "general", "specific", "k")
@@ -81,12 +82,21 @@ class Encoder:
     def texts(self, texts: Sequence[str]) -> EncodedTexts:
         """Features of texts."""
         tokens = [self.tokenizer(batch) for batch in self._batches(texts)]
-        parts = [self.tokens(batch.ids) for batch in tokens]
+        if self.bundle.text_input == "sentences":
+            parts = [self._sentences(batch) for batch in self._batches(texts)]
+        else:
+            parts = [self.tokens(batch.ids) for batch in tokens]
         return EncodedTexts(self._joined(parts), tuple(chain.from_iterable(batch.cut for batch in tokens)))
 
     def tokens(self, ids: Int64[np.ndarray, "b t"]) -> Features:
         """Features of texts that are tokens already."""
         return self._joined(self._text.run(None, {"tokens": part})[0] for part in self._batches(ids))
+
+    def _sentences(self, texts: Sequence[str]) -> Features:
+        """Features of texts by what the reader says of them."""
+        assert self.reader is not None
+        features: Features = self._text.run(None, {"sentences": self.reader.encode(texts)})[0]
+        return features
 
     def pictures(self, pictures: Sequence[Image]) -> Features:
         """Features of decoded pictures."""

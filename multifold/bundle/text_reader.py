@@ -268,15 +268,15 @@ def packaged_reader(kind: type[TextReader] = TextReader) -> TextReader | None:
 @cache
 def open_packaged(packaged: PackagedReader) -> TextReader | None:
     """One of them; None where a package is not installed, or has no such file."""
-    tokenizer = _packaged_path(*packaged.tokenizer)
-    weights = _packaged_path(*packaged.weights)
+    tokenizer = packaged_path(*packaged.tokenizer)
+    weights = packaged_path(*packaged.weights)
     if tokenizer is None or weights is None:
         return None
     files = ReaderFiles(tokenizer, weights, origin={"name": packaged.name, "licence": packaged.licence})
     return packaged.kind(files, _hash_files({TOKENIZER_FILE: tokenizer, weights.name: weights}))
 
 
-def _packaged_path(package: str, path: str) -> Path | None:
+def packaged_path(package: str, path: str) -> Path | None:
     """Where a file of an installed package lies; nothing of the package is run."""
     found = find_spec(package)
     file = None if found is None or found.origin is None else Path(found.origin).parent / path

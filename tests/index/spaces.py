@@ -1,11 +1,12 @@
 """Plain numpy spaces, one for each way of comparing: a sphere, a Lorentz model with query signs, plain L2."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from multifold.types import Features, Metric, Vector, Vectors
+from multifold.types import Features, Metric, Side, Vector, Vectors
 
 
 @dataclass(frozen=True)
@@ -16,6 +17,7 @@ class Sphere:
     vector_id: str = "sphere"
     metric: ClassVar[Metric] = "ip"
     query_signs: ClassVar[Vector | None] = None
+    sees: ClassVar[Mapping[Side, float]] = {}
 
     def vectors(self, features: Features) -> Vectors:
         wide = features.astype(np.float64)
@@ -29,6 +31,7 @@ class Lorentz:
     dim: int  # of an index vector: one more than a feature
     vector_id: str = "lorentz"
     metric: ClassVar[Metric] = "ip"
+    sees: ClassVar[Mapping[Side, float]] = {}
 
     @property
     def query_signs(self) -> Vector | None:
@@ -51,6 +54,7 @@ class Flat:
     vector_id: str = "flat"
     metric: ClassVar[Metric] = "l2"
     query_signs: ClassVar[Vector | None] = None
+    sees: ClassVar[Mapping[Side, float]] = {}
 
     def vectors(self, features: Features) -> Vectors:
         return np.asarray(features / np.sqrt(self.dim), np.float32)

@@ -1,6 +1,6 @@
 """Queries beyond one vector: mixes against the weighted sum of scores, and the geometry's own similarity."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +18,7 @@ from index.engines.faiss_engine import FaissEngine
 from index.search import engine_queries, ranking
 from index.search.query import Query
 from index.store.filters import parse_filter
-from multifold.types import Item, Metric, Mix, Pooling, Vector, Vectors, pool_mean
+from multifold.types import Item, Metric, Mix, Pooling, Side, Vector, Vectors, pool_mean
 from tests.index.spaces import FEATURE, SPACES, Space
 from tests.index.things import answers, brute, query, thing
 
@@ -90,6 +90,7 @@ class Geodesic:
     vector_id: str = "geodesic"
     metric: ClassVar[Metric] = "ip"
     query_signs: ClassVar[Vector | None] = None
+    sees: ClassVar[Mapping[Side, float]] = {}
     rescores: ClassVar[bool] = True
 
     def vectors(self, features: Vectors) -> Vectors:

@@ -17,9 +17,9 @@ Rows = Float32[np.ndarray, "n d"]
 
 def test_an_array_of_a_wrong_shape_is_met_where_it_is_passed() -> None:
     values, background = np.zeros((3, len(COLUMNS)), np.float32), np.zeros(3, np.bool_)
-    Scores(np.arange(3), {}, values, background, 1.0)
+    Scores(np.arange(3), {}, values, background, 1.0, background)
     with pytest.raises(TypeCheckError, match="background"):
-        Scores(np.arange(3), {}, values, background[:2], 1.0)
+        Scores(np.arange(3), {}, values, background[:2], 1.0, background)
 
 
 @pytest.mark.parametrize("kind", [Rows, Rows | None, dict[str, list[Rows]], Callable[[Rows], int]])

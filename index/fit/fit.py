@@ -218,7 +218,8 @@ def fit_confidence(judged: HeldOut, spread: float) -> Curves:
         scores, chosen = trial.scores, of_trial[trial.candidates]
         rivals = scores.rivals(chosen, trial.items)
         first = np.argsort(-chosen)[:JUDGED]
-        facts.append(confidence_facts(chosen, scores.stated[trial.candidates], rivals)[first])
+        stated, bare = scores.stated[trial.candidates], scores.bare[trial.candidates]
+        facts.append(confidence_facts(chosen, stated, bare, rivals)[first])
         right.append(trial.right[trial.candidates][first])
         counts += [trial.kind.weight * trial.kind.counts_for_confidence(scores.strange)] * len(first)
     curve = fit_logistic(

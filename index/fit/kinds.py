@@ -40,6 +40,11 @@ SOME_WORDS = QuestionKind("some words", hides_caption=True)
 # Of an item with one caption. Without questions that hide captions, names would make words count too much for
 # other queries, and hidden words too little.
 STRANGE_WORDS = QuestionKind("strange words", needs_captions=True, wordless_confidence=0.0)
+# What pictures say of names, where nobody wrote any. It tells nothing of queries by words.
+BARE_NAME = QuestionKind(
+    "bare name", right_by="names", usual=False, wordless=True, hides_texts=True, confidence=0.0,
+    wordless_confidence=0.0,
+)  # fmt: skip
 NAME = QuestionKind("name", right_by="names", needs_captions=True, wordless_confidence=0.0)
 # Words of a caption that no other text of the item has. The item has a text that a reader could know, so they
 # say something of a confidence where they are strange to the collection, and only there.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from index.fit.kinds import (
+    BARE_NAME,
     CAPTION,
     JUDGED,
     LONE_PICTURE,
@@ -174,6 +175,8 @@ def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) 
     name = written_name(one.texts)
     if name:
         yield Question(one.edition, "text", None, NAME, name)
+        if not captions:
+            yield Question(one.edition, "text", None, BARE_NAME, name)
 
 
 def places_that_say_something(texts: ItemTexts) -> list[int]:

@@ -96,7 +96,8 @@ class TrialMaker:
             background &= ~right
         elif question.text is not None:
             right |= self._equal(question, editions, now)
-        scores = asked.weighed(editions, raw, background, legs)
+        bare = np.ones(len(editions), np.bool_) if question.kind.hides_texts else None
+        scores = asked.weighed(editions, raw, background, legs, bare)
         allowed = np.isin(editions, candidates) | right
         size = searcher.engines.size()
         return Trial(owner, scores, allowed, right, size, question.kind, question.votes)

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from index.fit.trials import Trial
-from index.legs.table import BY_NAME, COLUMNS, DECLARED
+from index.legs.table import BARE, BY_NAME, COLUMNS, DECLARED
 from index.search.model import PRIOR_SPREAD, Weights
 from multifold.types import Leg
 
@@ -43,11 +43,11 @@ def _counts(trials: Sequence[Trial]) -> Float64[np.ndarray, " t"]:
 def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) -> Weights:
     """The weights under which the right items are likeliest, near those that hold without a fit.
 
-    Vectors and readers keep at least their prior weight; only that of words may fall.
+    Vectors and readers keep at least their prior weight; words may fall, and what pictures are worth alone.
     """
     heard = np.isin(COLUMNS, [column for leg in legs for column in BY_NAME[leg].columns])
     weights = np.where(heard, prior, 0.0)
-    falling = np.isin(COLUMNS, [column for leg in DECLARED if leg.may_fall for column in leg.columns])
+    falling = BARE | np.isin(COLUMNS, [column for leg in DECLARED if leg.may_fall for column in leg.columns])
     least = np.where(falling, 0.0, weights)
     if not trials:
         return weights

@@ -124,6 +124,7 @@ class LegDeclaration:
     knows_same: bool = False  # whether the column `SAME` of its scores says that an item has what asks
     only_strange: bool = False  # it takes long, and counts only where no item has the words of a query
     may_fall: bool = False  # whether a fit may weigh it less than before
+    bare: str | None = None  # its column that counts only for items without a text, and that may fall
     silent_without: Leg | None = None  # it says nothing against an item that this leg lacks
 
 

@@ -22,6 +22,7 @@ COLUMNS = tuple(column for leg in DECLARED for column in leg.columns)  # what is
 COLUMNS_OF: Mapping[Leg, slice] = {
     leg.name: slice(COLUMNS.index(leg.columns[0]), COLUMNS.index(leg.columns[-1]) + 1) for leg in DECLARED
 }
+BARE = np.isin(COLUMNS, [leg.bare for leg in DECLARED if leg.bare])  # what counts for items without a text
 LEG_OF_COLUMN = np.array([place for place, leg in enumerate(DECLARED) for _ in leg.columns])
 TARGET_LEGS: Mapping[Target, tuple[Leg, ...]] = {
     target: tuple(leg.name for leg in DECLARED if target in leg.targets) for target in get_args(Target)
@@ -40,6 +41,7 @@ def check_declarations(declared: Sequence[LegDeclaration], names: Sequence[str])
         stated = {*leg.wordless, *(column for weights in leg.prior.values() for column in weights)}
         assert leg.columns, f"{leg.name} has something to weigh"
         assert stated <= {*leg.columns}, f"{leg.name} weighs what is its own"
+        assert leg.bare in (None, *leg.columns), f"{leg.name} has the column that counts alone"
         assert leg.targets <= {*get_args(Target)}, f"{leg.name} belongs to targets that there are"
         assert leg.silent_without in (None, *names), f"{leg.name} is silent without a leg that there is"
 

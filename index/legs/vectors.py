@@ -25,10 +25,11 @@ from index.search.standard import standardise
 from index.store.item_rows import edition_of
 from index.texts.contracts import TextMatch
 from multifold.scores import VectorScorer, apply_signs, index_scores, similarities
-from multifold.types import Aspect, Mix, Vector
+from multifold.types import Aspect, Mix, Side, Vector
 
 SCORE, SAME = 0, 1  # columns of the scores
 EQUAL = 1e-6  # below 1, from which a cosine is that of equal vectors
+SEEN: tuple[Side, ...] = ("image", "shape")  # sides of pictures
 LOOKED_AT = 32  # observations nearest to a query of the same side, of which one may be the very same
 
 
@@ -110,8 +111,12 @@ class VectorLeg:
         return raw
 
     def columns(self, raw: Raw, background: Background) -> Table:
-        """Standard scores."""
-        return weighed_columns(standardise(raw[:, SCORE], background), self.asked.length)
+        """Standard scores, and of pictures what they are worth alone, as far as the encoder sees."""
+        standard = standardise(raw[:, SCORE], background)
+        columns = weighed_columns(standard, self.asked.length)
+        if self.name not in SEEN:
+            return columns
+        return np.column_stack([columns, standard * np.float32(self.asked.space.sees.get(self.name, 0.0))])
 
     def matches(self, editions: Ids) -> Sequence[TextMatch]:
         """None; which observation matched, the rows of the engines tell."""
@@ -150,29 +155,31 @@ TEXT = LegDeclaration(
 IMAGE = LegDeclaration(
     name="image",
     make=partial(VectorLeg, "image"),
-    columns=("image", "image long", "image far"),
+    columns=("image", "image long", "image far", "image bare"),
     prior={
-        "text": {"image": 0.02, "image long": 0.06, "image far": 0.4},
+        "text": {"image": 0.02, "image long": 0.06, "image far": 0.4, "image bare": 1.0},
         "image": {"image": 1.5},
         "shape": {"image": 1.0},
     },
-    wordless={"image": 0.02, "image long": 0.12, "image far": 0.6},
+    wordless={"image": 0.02, "image long": 0.12, "image far": 0.6, "image bare": 1.0},
     targets=frozenset({"item", "any", "image"}),
     label=PICTURE,
+    bare="image bare",
     knows_same=True,
 )
 SHAPE = LegDeclaration(
     name="shape",
     make=partial(VectorLeg, "shape"),
-    columns=("shape", "shape long", "shape far"),
+    columns=("shape", "shape long", "shape far", "shape bare"),
     prior={
-        "text": {"shape": 0.02, "shape long": 0.06, "shape far": 0.4},
+        "text": {"shape": 0.02, "shape long": 0.06, "shape far": 0.4, "shape bare": 1.0},
         "image": {"shape": 1.0},
         "shape": {"shape": 2.0},
     },
-    wordless={"shape": 0.02, "shape long": 0.12, "shape far": 0.6},
+    wordless={"shape": 0.02, "shape long": 0.12, "shape far": 0.6, "shape bare": 1.0},
     targets=frozenset({"item", "any", "shape"}),
     label=PICTURE,
+    bare="shape bare",
     knows_same=True,
 )
 POINTS = LegDeclaration(  # pictures find less with them

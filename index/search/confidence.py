@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from multifold.compiling import compile_annotated
 
@@ -24,13 +24,15 @@ GAIN_LIMIT, LEAD_LIMIT, ODDS_LIMIT, TINY = 10.0, 6.0, 8.0, 1e-9  # nats
 FACTS = ("gain", "odds", "lead", "stated", "peers", "length", "constant")
 RISING_FACTS = ("odds", "lead", "stated")  # of which more never makes less sure
 # Before anything is fitted. The first hit has rows of its own, and so have pictures that ask, and queries
-# whose words no item has: nothing but pictures and readers answers these.
+# whose words no item has: nothing but readers answers these and, where an item has no text, pictures.
 CONFIDENCE_PRIOR: Curves = (
     (-0.18, 0.84, 0.00, 3.99, -0.38, 2.12, -1.10),  # the first
     (-0.66, 0.56, 0.39, 0.50, -0.30, 1.77, -0.57),  # of a strange query
+    (-0.76, 0.99, 0.23, 0.50, -0.30, 2.56, -1.93),  # and without a text: seen alone
     (0.13, 0.74, 3.78, 0.50, -0.30, 0.00, 1.56),  # of a picture
     (-0.06, 0.78, 0.03, 0.11, 0.01, 0.35, -0.51),  # another
     (-0.03, 0.32, 0.36, 0.50, -0.30, -0.14, -0.73),  # of a strange query
+    (0.45, 1.17, 0.11, 0.50, -0.30, 2.22, -1.65),  # and without a text
     (-0.43, 0.62, 3.41, 0.50, -0.30, 0.00, 0.86),  # of a picture
 )
 RISING = np.tile(np.isin(FACTS, RISING_FACTS), len(CONFIDENCE_PRIOR))
@@ -63,13 +65,15 @@ def find_rivals(evidence: Evidence, items: int, length: float, strange: float) -
 
 
 def confidence_facts(
-    evidence: Evidence, stated: Float64[np.ndarray, " n"], rivals: Rivals
+    evidence: Evidence, stated: Float64[np.ndarray, " n"], bare: Bool[np.ndarray, " n"], rivals: Rivals
 ) -> Float64[np.ndarray, "n f"]:
     """What a confidence rests on, of each item: `FACTS`, in the columns of the row that holds; else 0."""
     facts = np.zeros((len(evidence), len(RISING)))
     rows = facts.reshape(len(evidence), *np.shape(CONFIDENCE_PRIOR))
     gain, text = min(rivals.gain, GAIN_LIMIT), float(rivals.length > 0)
-    shares = np.array([text * (1 - rivals.strange), text * rivals.strange, 1 - text])
+    heard, strange = text * (1 - rivals.strange), text * rivals.strange
+    same = np.ones(len(evidence))
+    shares = np.stack([heard * same, strange * ~bare, strange * bare, (1 - text) * same], axis=1)
     write_facts(
         evidence, stated, shares, gain, rivals.everything, rivals.best, rivals.second, rivals.length, rows
     )
@@ -80,7 +84,7 @@ def confidence_facts(
 def write_facts(
     evidence: Evidence,
     stated: Float64[np.ndarray, " n"],
-    shares: Float64[np.ndarray, " k"],
+    shares: Float64[np.ndarray, "n k"],
     gain: float,
     everything: float,
     best: float,
@@ -88,7 +92,7 @@ def write_facts(
     length: float,
     facts: Float64[np.ndarray, "n r f"],
 ) -> None:
-    """Write them by how much the query is of each kind; all other rows have to be 0."""
+    """Write them by how much each hit is of each kind; all other rows have to be 0."""
     peers = np.log(max(1, int(np.count_nonzero(stated))))
     for item in range(len(evidence)):
         likely = max(-ODDS_LIMIT, min(evidence[item] - everything, -TINY))
@@ -96,17 +100,21 @@ def write_facts(
         first = evidence[item] >= best
         lead = max(-LEAD_LIMIT, min(best - second if first else evidence[item] - best, LEAD_LIMIT))
         known = (gain, odds, lead, stated[item], peers if stated[item] > 0 else 0.0, length, 1.0)
-        for kind in range(len(shares)):
-            row = kind if first else kind + len(shares)
+        for kind in range(shares.shape[1]):
+            row = kind if first else kind + shares.shape[1]
             for place in range(len(known)):
-                facts[item, row, place] = known[place] * shares[kind]
+                facts[item, row, place] = known[place] * shares[item, kind]
 
 
 def confidences(
-    curves: Curves, evidence: Evidence, stated: Float64[np.ndarray, " n"], rivals: Rivals
+    curves: Curves,
+    evidence: Evidence,
+    stated: Float64[np.ndarray, " n"],
+    bare: Bool[np.ndarray, " n"],
+    rivals: Rivals,
 ) -> Evidence:
     """The confidence of each item."""
-    facts = confidence_facts(evidence, stated, rivals)
+    facts = confidence_facts(evidence, stated, bare, rivals)
     chances: Evidence = 1 / (1 + np.exp(-(facts @ np.ravel(curves))))
     return chances
 

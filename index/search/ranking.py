@@ -22,6 +22,7 @@ from index.engines.exact_engine import sort_unique
 from index.legs.contracts import Asked, Raw, SearchLeg
 from index.legs.examples import ExampleScorer
 from index.legs.table import (
+    BARE,
     BY_NAME,
     COLUMNS,
     COLUMNS_OF,
@@ -58,6 +59,7 @@ class Scores:
     values: Float32[np.ndarray, "n w"]  # what is weighted; 0 where a leg is missing
     background: Bool[np.ndarray, " n"]
     length: float  # of the query
+    bare: Bool[np.ndarray, " n"]  # which have no text that says anything
     heard: float = 1.0  # the largest share of its rarity that an item has
 
     @cached_property
@@ -175,6 +177,7 @@ class Ring:
     ratios: Ratios
     present: Bool[np.ndarray, "n l"]
     stated: Float64[np.ndarray, " n"]
+    bare: Bool[np.ndarray, " n"]
     evidence: Evidence
     sides: Mapping[Leg, Float32[np.ndarray, " n"]]  # the score of each side; NaN where it is missing
     learned: Evidence  # what examples add to the evidence
@@ -202,6 +205,7 @@ class Ring:
             ratios[rows],
             scores.present[rows],
             scores.stated[rows],
+            scores.bare[rows],
             evidence[order],
             {side: raw[rows, SCORE] for side, raw in scores.raw.items()},
             learned[order],
@@ -284,13 +288,16 @@ class AskedLegs:
         raw: Mapping[Leg, Raw],
         background: Bool[np.ndarray, " n"],
         legs: Sequence[SearchLeg],
+        bare: Bool[np.ndarray, " n"] | None = None,
     ) -> Scores:
-        """The scores of some editions as they are weighted."""
+        """The scores of some editions as they are weighted; which have no text is looked up if not given."""
         values = np.zeros((len(editions), len(COLUMNS)), np.float32)
         for leg in legs:
             if leg.name in raw:
                 values[:, COLUMNS_OF[leg.name]] = leg.columns(raw[leg.name], background)
-        scores = Scores(editions, raw, values, background, self.asked.length)
+        bare = self._bare(editions, raw) if bare is None else bare
+        values[:, BARE] *= bare[:, None]
+        scores = Scores(editions, raw, values, background, self.asked.length, bare)
         if WORDS.name not in raw:
             return scores
         scores = replace(scores, heard=float(scores.coverage.max(initial=0)))
@@ -299,6 +306,12 @@ class AskedLegs:
                 if declared.only_strange:
                     values[:, COLUMNS_OF[declared.name]] = 0
         return scores
+
+    def _bare(self, editions: Ids, raw: Mapping[Leg, Raw]) -> Bool[np.ndarray, " n"]:
+        """Which editions have no text that says anything."""
+        if (reader := self.asked.texts.reader) is not None:
+            return ~reader.knows(editions)
+        return np.isnan(raw["text"][:, SCORE]) if "text" in raw else np.ones(len(editions), np.bool_)
 
     def candidates(
         self,
@@ -371,7 +384,7 @@ class AskedLegs:
             count = ring.reaching(end)
             if not count:
                 break
-            chances = confidences(model.confidence, ring.evidence, ring.stated, rivals)
+            chances = confidences(model.confidence, ring.evidence, ring.stated, ring.bare, rivals)
             chances = np.minimum(np.minimum.accumulate(chances), least)
             chosen = range(max(page.start - place, 0), min(page.stop - place, count))
             found += [

@@ -77,7 +77,7 @@ def rerank(
     ratios = scores.ratios(model)[rows]
     evidence = ratios.sum(axis=1)
     rivals = scores.rivals(evidence, len(rows))
-    chances = confidences(model.confidence, evidence, scores.stated[rows], rivals)
+    chances = confidences(model.confidence, evidence, scores.stated[rows], scores.bare[rows], rivals)
     order = np.argsort(-evidence, kind="stable").tolist()
     chances[order] = np.minimum.accumulate(chances[order])
     return [

@@ -20,6 +20,9 @@ with needs_extra("serve"):
     import snowballstemmer
 
 MAX_WORD_LENGTH = 64  # letters of a word; longer ones are left out, their pieces stay
+GIVEN_BY_CAMERAS = frozenset(
+    ("dcim", "dji", "dsc", "dscf", "dscn", "gopr", "image", "img", "mvi", "photo", "picture", "pxl", "scan")
+)
 CACHED = 1 << 15  # chunks that need not be cut again
 _SIGNS = ".,;:!?\"'()[]{}<>«»“”„"  # around a chunk, not of it
 _STEPS = re.compile(r"[/\\]")
@@ -61,10 +64,12 @@ def path_steps(path: str) -> list[str]:
 
 def words_of_name(name: str) -> str:
     """A name or path as people write its words: apart, without numbers and, if there are others, what has no
-    three letters.
+    three letters. A name that a camera gave has none.
     """
     parts = chain.from_iterable(map(_parts, _STEPS.split(unicodedata.normalize("NFKC", name))))
     words = [piece for part in parts for piece in _pieces(part) if piece.isalpha()]
+    if all(word.casefold() in GIVEN_BY_CAMERAS for word in words):
+        return ""
     return " ".join([word for word in words if len(word) >= LEAST_STEMMED or not word.isascii()] or words)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float32, Int8, Int16, Int32
+from jaxtyping import Bool, Float32, Int8, Int16, Int32
 
 from index.contracts import Ids
 from index.texts.analysis import path_steps, words_of_name
@@ -114,6 +114,15 @@ class ReaderIndex:
             scores, best = part.score(self._steps(query), places[there])
             labels[there[scores > 0]] = part.labels[best[scores > 0]]
         return [TextMatch(text_of_label(label)) for label in labels.tolist()]
+
+    def knows(self, editions: Ids) -> Bool[np.ndarray, " n"]:
+        """Which editions have a text that the reader knows."""
+        known = np.zeros(len(editions), np.bool_)
+        for part in self._segments.now:
+            places = part.places(editions)
+            there = places >= 0
+            known[there] = np.diff(part.starts)[places[there]] > 0
+        return known
 
     def count(self) -> int:
         """How many items there are."""

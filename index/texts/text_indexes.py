@@ -38,7 +38,7 @@ with needs_extra("serve"):
 log = logging.getLogger(__name__)
 
 NEVER = -1
-RULES = 4  # how texts are cut; another number builds every collection's indexes again
+RULES = 5  # how texts are cut; another number builds every collection's indexes again
 PAGES = 16  # of items that are added together
 BACKGROUND = 2_000  # items that are worth not to be waited for
 SAVE_AFTER, SAVE_SHARE = 8_192, 8  # changes that are derived again after a crash, or a part of the items
@@ -60,7 +60,7 @@ class TextIndexSet:
     """The indexes of one moment; `reader` is there where there is a text reader."""
 
     words: WordIndex
-    reader: TextIndex | None = None
+    reader: ReaderIndex | None = None
 
     def each(self) -> Mapping[str, TextIndex]:
         """Every index by its name."""
@@ -107,7 +107,7 @@ class TextIndexes:
         return " ".join([self._reader.id if self._reader else "no reader", *self.words.languages])
 
     @property
-    def reader(self) -> TextIndex | None:
+    def reader(self) -> ReaderIndex | None:
         """The index of what the text reader reads, as it is now."""
         return self.current.reader
 

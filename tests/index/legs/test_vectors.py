@@ -132,8 +132,32 @@ def test_columns_are_standard_and_a_missing_leg_says_nothing(collection: Collect
         columns = found.columns(raw, np.ones(len(editions), np.bool_))
         legs = make_legs(found.asked, ["shape", "words", "reader"])
     assert [one.name for one in legs] == ["shape", "words"]  # there is no reader
-    assert columns.shape == (len(ITEMS), 3)
+    assert columns.shape == (len(ITEMS), 4)
+    assert not columns[:, 3].any()  # no bundle says that it sees
     assert not columns[np.isnan(raw[:, SCORE])].any()
     known = columns[~np.isnan(raw[:, SCORE])]
     assert np.median(known[:, 0]) == pytest.approx(0, abs=1e-5)
     assert known[:, 1] == pytest.approx(known[:, 0] * 3 / 12)  # three words of a sentence
+
+
+def test_what_an_encoder_sees_is_worth_so_many_nats(
+    collection: Collection, space: Space, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(space), "sees", {"shape": 0.5, "image": 3.0})
+    with leg(collection, "shape", query_of(space), text="a red chair") as (found, editions):
+        columns = found.columns(found.scores(editions), np.ones(len(editions), np.bool_))
+    assert np.abs(columns[:, 3]).max() > 0.1
+    assert columns[:, 3] == pytest.approx(columns[:, 0] * 0.5)
+
+
+def test_pictures_count_alone_where_an_item_has_no_text(collection: Collection, space: Space) -> None:
+    collection.upsert([without(item, "caption") for item in ITEMS[1::3]])
+    with collection.scoring() as (searcher, now):
+        editions = np.sort(np.array([*editions_of(now, [item.id for item in ITEMS]).values()]))
+        asked = searcher.legs(Query(query_of(space), text="a red chair"), now)
+        scores = asked.scores(editions, asked.legs())
+        lacking = np.isnan(scores.raw["text"][:, SCORE])
+        given = asked.weighed(scores.editions, scores.raw, scores.background, asked.legs(), ~lacking)
+    assert 0 < lacking.sum() < len(lacking)
+    assert np.array_equal(scores.bare, lacking)
+    assert np.array_equal(given.bare, ~lacking)

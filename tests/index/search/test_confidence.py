@@ -20,13 +20,14 @@ from index.search.confidence import (
 
 EVIDENCE = np.array([5.0, 3.0, 1.0])
 STATED = np.array([0.4, 0.0, 0.0])
+SPOKEN = np.zeros(3, np.bool_)  # each has a text
 
 
 def test_facts_are_what_plain_arithmetic_says() -> None:
     rivals = find_rivals(EVIDENCE, 100, 0.5, 0.0)
     everything = np.log(np.exp(EVIDENCE).sum() + 97)
-    rows = confidence_facts(EVIDENCE, STATED, rivals).reshape(3, *np.shape(CONFIDENCE_PRIOR))
-    for place, (row, lead) in enumerate(((0, 2.0), (3, -2.0), (3, -4.0))):
+    rows = confidence_facts(EVIDENCE, STATED, SPOKEN, rivals).reshape(3, *np.shape(CONFIDENCE_PRIOR))
+    for place, (row, lead) in enumerate(((0, 2.0), (4, -2.0), (4, -4.0))):
         share = np.exp(EVIDENCE[place] - everything)
         gain = min(everything - np.log(100), GAIN_LIMIT)
         wanted = [
@@ -42,7 +43,7 @@ def test_facts_are_what_plain_arithmetic_says() -> None:
         assert not np.delete(rows[place], row, axis=0).any()
 
 
-def plain_facts(evidence: np.ndarray, stated: np.ndarray, rivals: Rivals) -> np.ndarray:
+def plain_facts(evidence: np.ndarray, stated: np.ndarray, bare: np.ndarray, rivals: Rivals) -> np.ndarray:
     """The same by arrays."""
     likely = np.clip(evidence - rivals.everything, -ODDS_LIMIT, -TINY)
     lead = np.where(
@@ -56,7 +57,8 @@ def plain_facts(evidence: np.ndarray, stated: np.ndarray, rivals: Rivals) -> np.
     facts[:, 4] = np.where(stated > 0, np.log(max(1, int(np.count_nonzero(stated)))), 0.0)
     facts[:, 5:] = rivals.length, 1.0
     text, first = float(rivals.length > 0), evidence >= rivals.best
-    shares = (text * (1 - rivals.strange), text * rivals.strange, 1 - text)
+    strange = text * rivals.strange
+    shares = (text - strange, strange * ~bare, strange * bare, 1 - text)
     return np.stack([facts * (part * share)[:, None] for part in (first, ~first) for share in shares], axis=1)
 
 
@@ -66,36 +68,24 @@ def test_facts_of_many_items_are_what_arrays_say(items: int, length: float, stra
     rng = np.random.default_rng(items)
     evidence = rng.standard_normal(items) * 8
     stated = np.maximum(rng.standard_normal(items), 0)
+    bare = rng.random(items) < 0.5
     rivals = find_rivals(evidence, 10 * items, length, strange)
     most = np.sort([*evidence, *np.zeros(max(2 - items, 0))])[-2:]
     assert (rivals.second, rivals.best) == tuple(most)
     rest = np.log(max(9 * items, 1))
     assert rivals.everything == pytest.approx(np.logaddexp.reduce([*evidence, rest]))
-    facts = confidence_facts(evidence, stated, rivals).reshape(items, *np.shape(CONFIDENCE_PRIOR))
-    assert facts == pytest.approx(plain_facts(evidence, stated, rivals), abs=1e-12)
+    facts = confidence_facts(evidence, stated, bare, rivals).reshape(items, *np.shape(CONFIDENCE_PRIOR))
+    assert facts == pytest.approx(plain_facts(evidence, stated, bare, rivals), abs=1e-12)
 
 
-def test_a_strange_query_and_a_picture_have_a_confidence_of_their_own() -> None:
-    nothing = np.zeros(3)
-    kinds = [
-        find_rivals(EVIDENCE, 100, length, strange)
-        for length, strange in ((0.5, 0.0), (0.5, 1.0), (0.0, 0.0))
-    ]
-    filled = [
-        confidence_facts(EVIDENCE, nothing, one).reshape(3, *np.shape(CONFIDENCE_PRIOR)) for one in kinds
-    ]
-    rows = [np.abs(one).sum(axis=2).argmax(axis=1).tolist() for one in filled]
-    assert rows == [[0, 3, 3], [1, 4, 4], [2, 5, 5]]
-    half = confidence_facts(EVIDENCE, nothing, find_rivals(EVIDENCE, 100, 0.5, 0.5))
-    assert half.reshape(filled[0].shape) == pytest.approx((filled[0] + filled[1]) / 2)
-
-
-def test_more_evidence_for_an_item_makes_surer_of_it() -> None:
+def test_strange_queries_items_without_texts_and_pictures_have_a_confidence_of_their_own() -> None:
     curves = np.array(CONFIDENCE_PRIOR)
     assert (curves[:, np.isin(FACTS, RISING_FACTS)] >= 0).all()
     curves[:, FACTS.index("gain")] = 0.0  # of the whole answer
     chances = [
-        confidences(as_curves(curves.ravel()), evidence, np.zeros(3), find_rivals(evidence, 100, 0.5, 0.0))[0]
+        confidences(
+            as_curves(curves.ravel()), evidence, np.zeros(3), SPOKEN, find_rivals(evidence, 100, 0.5, 0.0)
+        )[0]
         for evidence in (np.array([most, 1.0, 0.5]) for most in np.linspace(1.5, 9, 20))
     ]
     assert chances == sorted(chances)

@@ -38,7 +38,8 @@ def scored(
     weighted[:, COLUMNS.index(name)] = column
     raw = np.zeros((count, 2), np.float32)
     raw[~present, 0] = np.nan
-    return Scores(np.arange(count), {name: raw}, weighted, background, 1.0, heard)  # type: ignore[dict-item]
+    bare = np.zeros(count, np.bool_)
+    return Scores(np.arange(count), {name: raw}, weighted, background, 1.0, bare, heard)  # type: ignore[dict-item]
 
 
 def test_the_ratios_are_what_plain_arithmetic_says() -> None:
@@ -77,7 +78,9 @@ def test_the_ratios_of_all_legs_are_what_arrays_say(items: int, background: int)
         values[np.isnan(raw[leg][:, 0]), COLUMNS_OF[leg]] = 0.0
         raw[leg][:, 1] = 0.0  # nothing is the very thing that asks
     raw = {leg: said.astype(np.float32) for leg, said in raw.items()}
-    scores = Scores(np.arange(items), raw, values, np.arange(items) < background, 1.0)
+    scores = Scores(
+        np.arange(items), raw, values, np.arange(items) < background, 1.0, np.zeros(items, np.bool_)
+    )
     model = prior_model("text")
     assert scores.ratios(model) == pytest.approx(plain_ratios(scores, model), abs=1e-12)
     assert not np.isnan(scores.ratios(model)).any()

@@ -55,6 +55,8 @@ def test_a_text_is_known_by_pieces_and_wholes(text: str, found: set[str]) -> Non
         ("TV_01", "TV"),
         ("椅子-1", "椅子"),
         ("0017", ""),
+        ("holiday/IMG_0017", "holiday IMG"),
+        ("IMG_0017", ""),
         ("", ""),
     ],
 )

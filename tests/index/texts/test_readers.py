@@ -117,6 +117,18 @@ def test_it_ranks_as_plain_cosines_do(index: ReaderIndex) -> None:
         assert np.array_equal(ReaderIndex(index.reader).scores_of(query, backwards), expected)
 
 
+def test_it_knows_which_items_have_a_text_that_says_anything(index: ReaderIndex) -> None:
+    items = [
+        ItemTexts(0, "IMG_0001"),
+        ItemTexts(1, "red car"),
+        ItemTexts(2, "DSC00007", None, ("a red car",)),
+        ItemTexts(3, "0042"),
+    ]
+    index.add(items[:2])
+    index.add(items[2:])
+    assert index.knows(np.array([0, 1, 2, 3, 9])).tolist() == [False, True, True, False, False]
+
+
 def test_a_query_of_unknown_words_says_nothing(index: ReaderIndex) -> None:
     index.add(some_items(20))
     assert len(index.rank("a red thing", 5)[0])

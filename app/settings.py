@@ -17,6 +17,7 @@ with needs_extra("serve"):
 
 MIB = 1024 * 1024
 DEMO_BUNDLE = Path("bundles/furniture")
+GENERAL_BUNDLE = Path("bundles/general")
 FORMER_NAMES = {  # of settings; accepted in version 0.1
     "fetch": "fetch_hosts",
     "patience": "request_timeout",
@@ -139,7 +140,8 @@ class Settings(BaseSettings):
         if "data" in values or (folder := cls._resolve_folder(values.get("folder"))) is None:
             return values
         bundle = Path(values.get("bundle", DEMO_BUNDLE)).name
-        name = (folder.name or "root") + ("" if bundle == DEMO_BUNDLE.name else f"-{bundle}")
+        usual = (DEMO_BUNDLE.name, GENERAL_BUNDLE.name)
+        name = (folder.name or "root") + ("" if bundle in usual else f"-{bundle}")
         return {**values, "data": Path("data") / name}
 
     @property

@@ -1,5 +1,6 @@
 """Make a bundle from published ONNX encoders, without torch: CLIP and SigLIP families, many languages.
 
+    multifold pull packaged
     multifold pull --list
     multifold pull siglip2-b16-small bundles/siglip2
     multifold pull OWNER/REPOSITORY bundles/mine --variant fp16 --revision COMMIT
@@ -9,6 +10,8 @@
     multifold pull potion-base-8M bundles/clip
     multifold pull openshape-b32
 
+`packaged` makes bundles/general of packages that are installed, without a hub: a picture classifier and a
+sentence encoder.
 `--for` pulls two or three encoders, asks each with the captions of your own pictures, and names the best.
 A text reader, such as potion-base-8M, becomes a part of the bundle that is named, or a folder of its own.
 The weights of a point encoder, such as openshape-b32, are fetched for `multifold export openshape:FILE`.
@@ -22,12 +25,28 @@ from pathlib import Path
 from app.pull.published_files import VARIANTS
 
 WORK = "app.commands.run_pull"
+PACKAGED = "packaged"  # the bundle that is made of installed packages, without what fetches others
 MOST_BYTES = 8 * 10**9
+
+
+class ChooseWork(argparse.Action):
+    """Takes the name, and the module that makes what it names."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,  # noqa: ARG002 (argparse asks so)
+        namespace: argparse.Namespace,
+        values: object,
+        option: str | None = None,  # noqa: ARG002
+    ) -> None:
+        setattr(namespace, self.dest, values)
+        if values == PACKAGED:
+            namespace.work = "app.pull.general"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("name", nargs="?", metavar="NAME", help="of the list, or OWNER/REPOSITORY")
+    add("name", nargs="?", metavar="NAME", action=ChooseWork, help="of the list, or OWNER/REPOSITORY")
     add("bundle", nargs="?", type=Path, help="its folder (default: NAME in bundles, readers or weights)")
     about = "the encoders, text readers and point encoders that are known"
     add("--list", dest="work", action="store_const", const="app.pull.catalogue", help=about)

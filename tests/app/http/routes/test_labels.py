@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from index.search import labels as scoring
-from index.search.labels import COLUMNS, NONE, PICTURE, judge_labels
+from index.search.labels import COLUMNS, NONE, judge_labels
 from multifold.client import Client, MixPart, Search
 from multifold.payload import owner_part
 from multifold.wire.labels import TagProposalAnswer
@@ -197,7 +197,7 @@ def test_words_of_the_captions_are_a_vocabulary_and_pages_go_on(client: Client) 
 def table(*scores: tuple[float, float]) -> np.ndarray:
     """Subjects with these scores of two labels."""
     values = np.zeros((len(scores), 3, len(COLUMNS)))
-    values[:, :2, PICTURE] = scores
+    values[:, :2, COLUMNS.index("picture")] = scores
     values[:, 2, NONE] = 1
     return values
 

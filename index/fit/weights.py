@@ -8,9 +8,11 @@ from jaxtyping import Bool, Float32, Float64
 from index.fit.trials import Trial
 from index.legs.table import BARE, BY_NAME, COLUMNS, DECLARED
 from index.search.model import PRIOR_SPREAD, Weights
+from multifold.logistic import moments, newton, softmax, steps_until
 from multifold.types import Leg
 
-STEPS, NEAR, TINY = 40, 1e-3, 1e-30  # of Newton's method: the most, when it ends, against 0/0
+NEAR = 1e-3  # the change of a weight at which a fit ends
+TINY = 1e-30  # against 0/0
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -47,30 +49,24 @@ def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) ->
     """
     heard = np.isin(COLUMNS, [column for leg in legs for column in BY_NAME[leg].columns])
     weights = np.where(heard, prior, 0.0)
-    falling = BARE | np.isin(COLUMNS, [column for leg in DECLARED if leg.may_fall for column in leg.columns])
-    least = np.where(falling, 0.0, weights)
     if not trials:
         return weights
-    (values, there, right), counts = _stacked(trials), _counts(trials)
-    for _ in range(STEPS):
-        evidence = np.where(there, values @ weights, -np.inf)
-        likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-        of_all = likely / likely.sum(axis=1, keepdims=True)
-        of_right = np.where(right, likely, 0)
+    falling = BARE | np.isin(COLUMNS, [column for leg in DECLARED if leg.may_fall for column in leg.columns])
+    least = np.where(falling, 0.0, prior)[heard]
+    every, there, right = _stacked(trials)
+    values = every[:, :, heard]
+    counts = _counts(trials)
+    stiffness = 1 / PRIOR_SPREAD**2
+
+    def derivatives(some: Weights) -> tuple[Weights, Float64[np.ndarray, "w w"]]:
+        shares = softmax(np.where(there, values @ some, -np.inf))
+        of_right = np.where(right, shares, 0)
         of_right /= of_right.sum(axis=1, keepdims=True) + TINY
-        mean = np.einsum("tn,tnw->tw", of_all, values)
-        slope = (weights - prior) / PRIOR_SPREAD**2
-        slope += counts @ (mean - np.einsum("tn,tnw->tw", of_right, values))
-        weighted = (values * (counts[:, None] * of_all)[:, :, None]).reshape(-1, len(COLUMNS))
-        bend = weighted.T @ values.reshape(-1, len(COLUMNS)) - (counts[:, None] * mean).T @ mean
-        bend += np.eye(len(COLUMNS)) / PRIOR_SPREAD**2
-        free = heard & ((weights > least) | (slope < 0))
-        step = np.zeros(len(COLUMNS))
-        step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
-        moved = np.maximum(weights - np.clip(step, -1, 1), least)
-        if np.abs(moved - weights).max(initial=0) < NEAR:
-            break
-        weights = moved
+        mean, bend = moments(values, shares, counts)
+        slope = counts @ (mean - np.einsum("tn,tnw->tw", of_right, values))
+        return slope + stiffness * (some - prior[heard]), bend + stiffness * np.eye(len(some))
+
+    weights[heard] = newton(prior[heard], derivatives, least, steps_until(NEAR, least))
     return weights
 
 

@@ -28,6 +28,7 @@ from index.texts.contracts import ItemTexts
 from index.texts.text_indexes import texts_of
 from index.texts.words import WordIndex
 from multifold.errors import needs_extra
+from multifold.logistic import moments, newton, softmax, steps_until
 from multifold.types import Leg, Vectors
 
 with needs_extra("serve"):
@@ -43,7 +44,7 @@ TEXT_COLUMNS = sorted({COLUMN_OF[leg.name] for leg in DECLARED if leg.of_texts})
 PRIOR_SPREAD = 2.0
 FEWEST_ANSWERS = 40  # from which the weights are fitted
 LACKING = 8  # one in so many of them is asked without the right label too
-STEPS, NEAR = 40, 1e-4  # of Newton's method: the most, and when it ends
+NEAR = 1e-4  # the change of a weight at which a fit ends
 
 LabelBasis: TypeAlias = Literal["collection", "prior"]
 LabelWeights: TypeAlias = Float64[np.ndarray, " w"]
@@ -170,7 +171,7 @@ def judge_labels(
     evidence = np.einsum("nlw,nw->nl", subjects, weights)
     if not exclusive:  # each label is one of so many
         evidence[~fitted, -1] += np.log(subjects.shape[1])
-    chances = _shares(evidence) if exclusive else 1 / (1 + np.exp(evidence[:, -1:] - evidence))
+    chances = softmax(evidence) if exclusive else 1 / (1 + np.exp(evidence[:, -1:] - evidence))
     basis: LabelBasis = "collection" if fitted.all() and len(fitted) else "prior"
     return LabelChances(chances[:, :-1], chances[:, -1], weights, basis)
 
@@ -210,29 +211,14 @@ def _likeliest(
     values: LabelTable, there: Bool[np.ndarray, "n l"], wanted: Bool[np.ndarray, "n l"]
 ) -> LabelWeights:
     """A conditional logistic model, with no weight of a leg below 0."""
-    weights = PRIOR.copy()
     target = np.einsum("nl,nlw->w", wanted / np.maximum(wanted.sum(axis=1, keepdims=True), 1), values)
-    for _ in range(STEPS):
-        shares = _shares(np.where(there, values @ weights, -np.inf))
-        mean = np.einsum("nl,nlw->nw", shares, values)
-        slope = mean.sum(axis=0) - target + (weights - PRIOR) / PRIOR_SPREAD**2
-        flat = values.reshape(-1, len(COLUMNS))
-        bend = (
-            (flat * shares.reshape(-1, 1)).T @ flat - mean.T @ mean + np.eye(len(COLUMNS)) / PRIOR_SPREAD**2
-        )
-        free = (weights > 0) | (slope < 0)
-        free[NONE] = True
-        step = np.zeros(len(COLUMNS))
-        step[free] = np.linalg.solve(bend[np.ix_(free, free)], slope[free])
-        moved = weights - np.clip(step, -1, 1)
-        moved[:NONE] = np.maximum(moved[:NONE], 0)
-        if np.abs(moved - weights).max() < NEAR:
-            break
-        weights = moved
-    return weights
+    stiffness = 1 / PRIOR_SPREAD**2
+    least = np.where(np.arange(len(COLUMNS)) == NONE, -np.inf, 0.0)
 
+    def derivatives(weights: LabelWeights) -> tuple[LabelWeights, Float64[np.ndarray, "w w"]]:
+        shares = softmax(np.where(there, values @ weights, -np.inf))
+        mean, bend = moments(values, shares, np.ones(len(values)))
+        slope = mean.sum(axis=0) - target + stiffness * (weights - PRIOR)
+        return slope, bend + stiffness * np.eye(len(COLUMNS))
 
-def _shares(evidence: Float64[np.ndarray, "n l"]) -> Float64[np.ndarray, "n l"]:
-    likely = np.exp(evidence - evidence.max(axis=1, keepdims=True))
-    shares: Float64[np.ndarray, "n l"] = likely / likely.sum(axis=1, keepdims=True)
-    return shares
+    return newton(PRIOR, derivatives, least, steps_until(NEAR, least))

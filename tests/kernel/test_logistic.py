@@ -3,9 +3,14 @@
 import numpy as np
 import pytest
 
-from multifold.logistic import fit_logistic
+from multifold.logistic import Step, Weights, fit_logistic, moments, newton, softmax, steps_down, steps_until
 
 FACTS = 4
+SIZE = 6
+LEAST = np.where(np.arange(SIZE) < 4, 0.0, -np.inf)
+RANDOM = np.random.default_rng(3)
+ROOT = RANDOM.standard_normal((SIZE, SIZE))
+BEND, PULL = ROOT @ ROOT.T + np.eye(SIZE), 9 * RANDOM.standard_normal(SIZE)
 FREE = np.zeros(FACTS, np.bool_)
 
 
@@ -54,3 +59,34 @@ def test_facts_far_from_what_the_prior_expects_do_not_throw_it_off() -> None:
     curve = fit_logistic(facts, right, np.ones(300), prior, 3.0, FREE)
     chances = 1 / (1 + np.exp(-facts @ curve))
     assert chances.mean() == pytest.approx(right.mean(), abs=0.01)
+
+
+def height(weights: Weights) -> float:
+    return float(weights @ BEND @ weights / 2 - PULL @ weights)
+
+
+@pytest.mark.parametrize("step", [steps_until(1e-9, LEAST), steps_down(height, LEAST)])
+def test_no_weight_falls_below_its_least_value_and_the_others_are_where_nothing_slopes(step: Step) -> None:
+    found = newton(np.full(SIZE, 2.0), lambda weights: (BEND @ weights - PULL, BEND), LEAST, step)
+    slope, kept = BEND @ found - PULL, found <= LEAST
+    assert (found >= LEAST).all()
+    assert 0 < kept.sum() < 4
+    assert slope[~kept] == pytest.approx(0, abs=1e-3)
+    assert (slope[kept] > 0).all()
+
+
+def test_the_slope_and_the_bend_of_one_among_several_are_those_of_its_likelihood() -> None:
+    values, counts = RANDOM.standard_normal((7, 5, 3)), RANDOM.random(7) + 0.5
+
+    def likelihood(weights: Weights) -> float:
+        return float(counts @ np.logaddexp.reduce(values @ weights, axis=1))
+
+    weights, small = np.array([0.3, -0.2, 0.1]), 1e-4
+    mean, bend = moments(values, softmax(values @ weights), counts)
+    for place, along in enumerate(small * np.eye(3)):
+        rise = (likelihood(weights + along) - likelihood(weights - along)) / (2 * small)
+        assert rise == pytest.approx(counts @ mean[:, place], abs=1e-6)
+        there = [
+            counts @ moments(values, softmax(values @ (weights + way)), counts)[0] for way in (along, -along)
+        ]
+        assert (there[0] - there[1]) / (2 * small) == pytest.approx(bend[place], abs=1e-6)

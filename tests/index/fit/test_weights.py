@@ -64,6 +64,7 @@ def test_legs_that_are_not_heard_weigh_nothing_and_without_questions_nothing_cha
     weights = fitted(20, {"shape": 3.0}, ("text", "words"))
     others = np.array([name.split()[0] not in ("text", "words") for name in COLUMNS])
     assert not weights[others].any()
+    assert not fitted(20, {"shape": 3.0}, ()).any()
     assert fit_weights(PRIOR, [], LEGS).tolist() == PRIOR.tolist()
     assert (
         fit_weights(PRIOR, [], ("text",)).tolist() == np.where(np.arange(len(COLUMNS)) < 3, PRIOR, 0).tolist()

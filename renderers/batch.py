@@ -15,7 +15,8 @@ from multifold.errors import MultifoldError
 from multifold.machine import map_ahead
 from renderers.contracts import Background, MeshError, Up
 from renderers.engines import engine
-from renderers.mesh.formats.mesh_file import EXTENSIONS, content_hash
+from renderers.mesh.formats.mesh_file import content_hash
+from renderers.mesh.formats.table import EXTENSIONS
 from renderers.orders import MeshSource, PointOrder, RenderedMesh, SampledMesh, ViewOrder
 from renderers.point_files import save_points
 from renderers.points import SAMPLER

@@ -14,7 +14,7 @@ from index.store.blobs import Blobs
 from index.store.feedback import FeedbackQueryPart, Judgement
 from multifold.bundle.preprocess import suffix_of
 from multifold.wire.search import FeedbackBody
-from renderers.mesh.formats.mesh_file import EXTENSIONS
+from renderers.mesh.formats.table import EXTENSIONS
 
 
 def record_verdict(service: CollectionService, parts: WeightedParts, body: FeedbackBody) -> Judgement:

@@ -12,7 +12,8 @@ from pathlib import Path
 from app.ingest.sources import FileStamp, stamp_file
 from multifold.bundle.bundle import ViewSpec, file_hash
 from multifold.errors import MultifoldError
-from renderers.mesh.formats.mesh_file import EXTENSIONS, digest_content
+from renderers.mesh.formats.mesh_file import digest_content
+from renderers.mesh.formats.table import EXTENSIONS
 
 CONTENTS_FILE = "contents.sqlite"
 SETTLED_NS = 2_000_000_000  # ns: a file younger than this may change again without a change of its times

@@ -8,7 +8,7 @@ from typing import Any
 
 from multifold.files import folder
 from multifold.manifest import ManifestEntry
-from renderers.mesh.formats.mesh_file import EXTENSIONS, GLB_MAGIC
+from renderers.mesh.formats.table import EXTENSIONS, GLB_MAGIC
 
 EMPTY_NAMES = """
 assets asset img image images dsc dscn dscf pxl photo photos picture pictures pic model models mesh

@@ -32,7 +32,8 @@ from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.files import folder
 from multifold.files.folder import FolderLayout, ItemUnit
-from renderers.mesh.formats.mesh_file import CONVERTERS, EXTENSIONS
+from renderers.mesh.formats.mesh_file import CONVERTERS
+from renderers.mesh.formats.table import EXTENSIONS
 from renderers.sandbox import Sandbox
 
 WRITER = f"multifold ingest, process {os.getpid()}"

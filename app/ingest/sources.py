@@ -13,7 +13,7 @@ from app.encoding.observations import MeshData, MeshPath
 from multifold.durable import make_folder, write_file
 from multifold.errors import MultifoldError
 from multifold.types import Side
-from renderers.mesh.formats.mesh_file import EXTENSIONS
+from renderers.mesh.formats.table import EXTENSIONS
 
 # path, size, time of change, time of change of content or attributes, inode
 FileStamp: TypeAlias = tuple[str, int, int, int, int]

@@ -18,11 +18,9 @@ from app.encoding.observations import MeshData
 from app.errors import ApiError
 from app.settings import split_list
 from multifold.wire.files import Picture, UploadedFile, is_address, read_data_uri
+from renderers.mesh.formats.table import MEDIA_TYPES, SIGNATURES
 
 SAFE_SUFFIX = re.compile(r"\.[a-z0-9]{1,16}", re.ASCII)
-MESH_TYPES = {"model/gltf-binary": ".glb", "model/gltf+json": ".gltf", "model/vnd.usdz+zip": ".usdz"}
-MESH_TYPES |= {f"model/{kind}": f".{kind}" for kind in ("obj", "stl", "ply")}
-MESH_SIGNATURES = {b"glTF": ".glb", b"ply": ".ply", b"OFF": ".off", b"solid": ".stl"}
 PICTURE_TYPES = {".jpg": "image/jpeg", ".tif": "image/tiff"}
 PICTURE_TYPES |= {f".{kind}": f"image/{kind}" for kind in ("png", "webp", "gif", "bmp", "avif", "heif")}
 
@@ -64,9 +62,9 @@ def read_mesh_file(file: UploadedFile, form: str | None = None) -> MeshData:
     suffix = f".{form.lower().lstrip('.')}" if form else PurePosixPath(file.name).suffix.lower()
     if SAFE_SUFFIX.fullmatch(suffix):
         return MeshData(file.data, suffix)
-    if file.media_type in MESH_TYPES:
-        return MeshData(file.data, MESH_TYPES[file.media_type])
-    for start, suffix in MESH_SIGNATURES.items():
+    if file.media_type in MEDIA_TYPES:
+        return MeshData(file.data, MEDIA_TYPES[file.media_type])
+    for start, suffix in SIGNATURES.items():
         if file.data.startswith(start):
             return MeshData(file.data, suffix)
     sentence = "cannot tell the format of the mesh; say it with 'mesh_format', such as glb"

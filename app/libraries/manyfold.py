@@ -22,7 +22,7 @@ import httpx
 from app.libraries.contracts import LibraryError, LibraryFile, LibraryItem
 from multifold.durable import replace_file
 from multifold.files.folder import PICTURE_SUFFIXES
-from renderers.mesh.formats.mesh_file import EXTENSIONS
+from renderers.mesh.formats.table import EXTENSIONS
 
 MEDIA_TYPE = "application/vnd.manyfold.v0+json"
 CREDENTIALS = ("MANYFOLD_CLIENT_ID", "MANYFOLD_CLIENT_SECRET")  # in the environment

@@ -27,7 +27,7 @@ from index.collection import Collection
 from multifold.bundle.encoder import Encoder
 from multifold.files import folder
 from multifold.files.folder import FolderLayout
-from renderers.mesh.formats.mesh_file import EXTENSIONS
+from renderers.mesh.formats.table import EXTENSIONS
 from renderers.sandbox import Sandbox
 
 

@@ -27,26 +27,19 @@ from renderers.contracts import (
 )
 from renderers.mesh.formats import collada, gltf, step, threemf, trimesh_reader, usd
 from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles, read_bytes, suffix_of
+from renderers.mesh.formats.table import FORMAT_OF, FORMATS
 from renderers.mesh.formats.transform import rotate_vectors
 from renderers.mesh.normals import corner_normals, fill_missing_normals
 
 _READERS = {
-    ".glb": gltf.read,
-    ".gltf": gltf.read,
-    ".3mf": threemf.read,
-    ".dae": collada.read,
-    ".step": step.read,
-    ".stp": step.read,
-    **dict.fromkeys((".usd", ".usda", ".usdc", ".usdz"), usd.read),
+    "gltf": gltf.read,
+    "3mf": threemf.read,
+    "collada": collada.read,
+    "step": step.read,
+    "usd": usd.read,
+    **dict.fromkeys(("obj", "ply", "stl", "off"), trimesh_reader.read),
 }
-_AXIS_OF_FORMAT: dict[str, tuple[Axis, str]] = {
-    ".glb": ("y", "glTF is Y up"),
-    ".gltf": ("y", "glTF is Y up"),
-    ".stl": ("z", "STL files come from CAD and printing, where Z is up"),
-    ".3mf": ("z", "3MF is Z up"),
-    ".step": ("z", "CAD is Z up"),
-    ".stp": ("z", "CAD is Z up"),
-}
+assert set(_READERS) == {one.name for one in FORMATS}
 _Z_UP_TO_Y_UP = np.array([[1, 0, 0], [0, 0, 1], [0, -1, 0]], np.float64)
 _FURTHEST_UV = 1e4  # coordinates beyond are nonsense, and would overflow whole numbers
 _HEAD = 4096  # bytes in which a file may say who wrote it
@@ -64,7 +57,7 @@ def load_model(
     siblings = SiblingFiles(path.parent, limits, within, bytes_read=len(data), mesh=path)
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused by name
-            contents = _READERS.get(suffix, trimesh_reader.read)(data, suffix, siblings, limits)
+            contents = _READERS[FORMAT_OF[suffix].name](data, suffix, siblings, limits)
             axis, reason = _up_axis(suffix, up, contents.up, data[:_HEAD])
             parts = _drawn_parts(contents.parts)
             model = assemble_model(parts, axis, tuple(contents.notes))
@@ -85,8 +78,8 @@ def _up_axis(suffix: str, up: Up, stated: Axis | None, head: bytes) -> tuple[Axi
         return up, "as told"
     if stated is not None:
         return stated, "the file says so"
-    if suffix in _AXIS_OF_FORMAT:
-        return _AXIS_OF_FORMAT[suffix]
+    if (usual := FORMAT_OF[suffix].up) is not None:
+        return usual
     if suffix == ".ply" and b"Blender" in head:
         return "z", "a guess: Blender writes PLY files with Z up"
     return "y", f"a guess: {suffix[1:].upper()} files don't say, and most have Y up"

@@ -15,8 +15,9 @@ from renderers.contracts import Matrix, MeshError, MeshLimits, MeshMaterial, Mes
 from renderers.mesh.formats.gltf_buffers import MESHOPT, GltfBuffers, tree_entry, whole_number
 from renderers.mesh.formats.gltf_materials import GltfMaterials
 from renderers.mesh.formats.gltf_primitives import DRACO, GltfPrimitive, decode_primitive
-from renderers.mesh.formats.mesh_file import GLB_MAGIC, MeshContents, SiblingFiles, parse_json, split_glb
+from renderers.mesh.formats.mesh_file import MeshContents, SiblingFiles, parse_json, split_glb
 from renderers.mesh.formats.point_cloud import FACES_PER_POINT, point_cloud
+from renderers.mesh.formats.table import GLB_MAGIC
 from renderers.mesh.formats.transform import placement_matrix, rotate_vectors, transform_points
 
 INSTANCING = "EXT_mesh_gpu_instancing"

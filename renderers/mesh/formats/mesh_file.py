@@ -1,9 +1,8 @@
-"""A mesh file from outside: which formats are read, its bytes, the files beside it, what readers return."""
+"""A mesh file from outside: its bytes, the files beside it, and what readers return."""
 
 import base64
 import hashlib
 import json
-import re
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
@@ -16,12 +15,8 @@ import numpy as np
 from jaxtyping import Int
 
 from renderers.contracts import DEFAULT_LIMITS, Axis, MeshError, MeshLimits, MeshPart, MissingFileError
+from renderers.mesh.formats.table import EXTENSIONS, GLB_MAGIC, NAMED_FILES, PACKAGES
 
-EXTENSIONS = (
-    *(".glb", ".gltf", ".obj", ".ply", ".stl", ".off", ".3mf", ".dae", ".step", ".stp"),
-    *(".usdz", ".usd", ".usda", ".usdc"),
-)
-PACKAGES = (".3mf", ".usdz")  # archives that are a format of their own
 CONVERTERS = {
     **dict.fromkeys((".brep", ".iges", ".igs"), "FreeCAD"),
     **dict.fromkeys((".dwg", ".dxf"), "AutoCAD or Blender"),
@@ -41,17 +36,6 @@ CONVERTERS = {
     ".x3d": "MeshLab or Blender",
 }
 _ARCHIVES = (b"PK\x03\x04", b"PK\x05\x06", b"\x1f\x8b", b"7z\xbc\xaf", b"Rar!", b"BZh", b"\xfd7zXZ")
-GLB_MAGIC = b"glTF"
-_GLTF = re.compile(rb'"uri"\s*:\s*"(?!data:)([^"]{1,1000})"')
-_NAMED_FILES = {
-    ".gltf": _GLTF,
-    ".glb": _GLTF,
-    ".dae": re.compile(rb"<init_from[^>]*>\s*(?:<ref>)?\s*([^<]{1,1000}?)\s*<"),
-    ".obj": re.compile(rb"^\s*mtllib\s+(.{1,1000}?)\s*$", re.MULTILINE),
-    ".mtl": re.compile(rb"^\s*(?:map_\w+|bump|disp|norm|refl)\s.*?(\S{1,1000})\s*$", re.MULTILINE),
-    ".usda": re.compile(rb"@([^@\n]{1,1000})@"),
-    ".ply": re.compile(rb"^comment TextureFile\s+(.{1,1000}?)\s*$", re.MULTILINE),
-}
 _PLY_HEADER = 1 << 16  # bytes in which a PLY file names its texture
 _PEEK = 1 << 18  # bytes in which most files name all others that they need
 
@@ -256,7 +240,7 @@ def peek_companions(path: Path, within: Path) -> tuple[Path, ...]:
     siblings = SiblingFiles(path.parent, DEFAULT_LIMITS, within)
 
     def look(file: Path, suffix: str) -> Iterator[Path]:
-        if (pattern := _NAMED_FILES.get(suffix)) is None:
+        if (pattern := NAMED_FILES.get(suffix)) is None:
             return
         with open(file, "rb") as source:
             names = pattern.findall(source.read(_PEEK))
@@ -277,7 +261,7 @@ def _contents(data: bytes, suffix: str, siblings: SiblingFiles) -> Iterator[byte
         head = split_glb(data)[0] if suffix == ".glb" else data[: _PLY_HEADER if suffix == ".ply" else None]
     except MeshError:
         return  # not a GLB file: loading it will say so
-    for name in _NAMED_FILES[suffix].findall(head) if suffix in _NAMED_FILES else ():
+    for name in NAMED_FILES[suffix].findall(head) if suffix in NAMED_FILES else ():
         try:
             inner = siblings.read(name.decode(errors="replace"))
         except MeshError:

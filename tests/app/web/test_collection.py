@@ -11,7 +11,7 @@ from app.errors import ApiError
 from app.operations import probes
 from multifold.files.folder import HEIF_SUFFIXES, PICTURE_SUFFIXES
 from multifold.payload import owner_part
-from renderers.mesh.formats.mesh_file import EXTENSIONS
+from renderers.mesh.formats.table import EXTENSIONS
 from tests.app import browser
 from tests.app.browser import Page
 from tests.app.house import House, box, png

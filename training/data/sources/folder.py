@@ -15,7 +15,8 @@ from multifold.files import folder, tar_shards, textfile
 from multifold.machine import cores
 from multifold.manifest import ManifestEntry
 from renderers.contracts import MeshError
-from renderers.mesh.formats.mesh_file import EXTENSIONS, find_companions
+from renderers.mesh.formats.mesh_file import find_companions
+from renderers.mesh.formats.table import EXTENSIONS
 from renderers.orders import MeshSource, ViewOrder
 from renderers.sandbox import Sandbox
 from training.data.sources.imported import ImportedDataset, split_of

@@ -21,7 +21,8 @@ from typing import TypeAlias
 from multifold.files import tar_shards, textfile
 from multifold.files.folder import PICTURE_SUFFIXES
 from multifold.manifest import ManifestEntry
-from renderers.mesh.formats.mesh_file import EXTENSIONS, find_companions
+from renderers.mesh.formats.mesh_file import find_companions
+from renderers.mesh.formats.table import EXTENSIONS
 from training.data.sources import imported
 from training.data.sources.folder import leave_out_broken
 from training.data.sources.imported import (

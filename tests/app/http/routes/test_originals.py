@@ -12,7 +12,8 @@ from PIL import Image
 
 from multifold.files import folder
 from multifold.files.folder import FolderLayout
-from renderers.mesh.formats.mesh_file import EXTENSIONS, find_companions
+from renderers.mesh.formats.mesh_file import find_companions
+from renderers.mesh.formats.table import EXTENSIONS
 from tests.app.house import House, png
 
 

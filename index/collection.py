@@ -15,6 +15,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from index.cluster.contracts import MilvusAddress
 from index.contracts import EngineKey, IndexPlan, IndexPlanError, Memory, RowsLostError, Space
 from index.engine_factory import check_plan, place_engines
+from index.engine_set.engine_set import EngineSet, ProgressCallback, ignore_progress
 from index.engines.saved_engines import remove_unlinked_segments
 from index.engines.segments import SegmentReport
 from index.fit.fit import fit_collection, read_model
@@ -23,7 +24,6 @@ from index.maintenance.snapshot import SnapshotReport, take_snapshot
 from index.maintenance.verify import find_index_problems
 from index.search.background import BackgroundSample
 from index.search.edition_cache import EditionCache
-from index.search.engine_set import EngineSet, ProgressCallback, ignore_progress
 from index.search.filter_cache import FilterCache
 from index.search.model import EvidenceModel
 from index.search.query import Query

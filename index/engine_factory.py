@@ -17,13 +17,13 @@ from index.contracts import (
     RowsOwner,
     Space,
 )
+from index.engine_set.engine_set import EngineSet
 from index.engines import faiss_library
 from index.engines.builder import real_queries
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
 from index.engines.faiss_index import check_types
 from index.engines.saved_engines import SavedEngines
-from index.search.engine_set import EngineSet
 from index.store.store import Store
 from multifold.machine import memory_limit
 from multifold.types import Aspect, Features, Side, Vectors

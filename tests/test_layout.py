@@ -42,7 +42,6 @@ SIBLING_CIRCLES: set[str] = {
     "app.collections ↔ app.runtime",
     "app.collections ↔ app.search",
     "app.concurrency ↔ app.operations",
-    "index.legs ↔ index.search",
 }
 PACKED_ARGUMENTS: set[str] = set()
 

@@ -25,14 +25,14 @@ from index.cluster.milvus_engine import MilvusEngine
 from index.cluster.payload_fields import condition_of, tokens_of
 from index.cluster.recall_monitor import RecallMonitor
 from index.contracts import EngineKey, Ids, IndexEngine, Space
-from index.engines.segments import SegmentReport
-from index.search.engine_set import (
+from index.engine_set.engine_set import (
     BATCH,
     NEVER,
     EngineSet,
     ProgressCallback,
     ignore_progress,
 )
+from index.engines.segments import SegmentReport
 from index.store.filters import Filter, read_facts
 from index.store.item_rows import (
     derive_usable_rows,

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from index.contracts import Ids, Space
-from index.search.engine_queries import engine_query
-from index.search.engine_set import Candidates, EngineQuery, EngineSet
-from index.search.standard import Values
+from index.engine_set.engine_queries import engine_query
+from index.engine_set.engine_set import Candidates, EngineQuery, EngineSet
+from index.legs.standard import Values
 from index.texts.contracts import ItemTexts, TextMatch
 from index.texts.text_indexes import TextIndexSet
 from multifold.types import ASPECTS, Aspect, Leg, Mix, Pooling, Side, Target, Vector

@@ -13,8 +13,8 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from index.contracts import Ids
-from index.search.engine_set import Candidates, EngineQuery, EngineSet
-from index.search.standard import standardise
+from index.engine_set.engine_set import Candidates, EngineQuery, EngineSet
+from index.legs.standard import standardise
 from index.store.item_rows import edition_of, pooled_row
 from multifold.types import SIDES, Mix, Side, Vector, Verdict
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from index.contracts import Ids
+from index.engine_set.engine_set import Candidates
 from index.legs.contracts import (
     Asked,
     Background,
@@ -17,8 +18,7 @@ from index.legs.contracts import (
     Thing,
     weighed_columns,
 )
-from index.search.engine_set import Candidates
-from index.search.standard import Values, standardise
+from index.legs.standard import Values, standardise
 from index.texts.contracts import ItemTexts, TextIndex, TextMatch
 from multifold.types import Leg
 

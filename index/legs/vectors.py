@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from index.contracts import Ids, RowKind
+from index.engine_set.engine_set import Candidates, EngineQuery
 from index.engines.exact_engine import score_blocks
 from index.engines.scoring import cosines
 from index.legs.contracts import (
@@ -20,8 +21,7 @@ from index.legs.contracts import (
     Thing,
     weighed_columns,
 )
-from index.search.engine_set import Candidates, EngineQuery
-from index.search.standard import standardise
+from index.legs.standard import standardise
 from index.store.item_rows import edition_of
 from index.texts.contracts import TextMatch
 from multifold.scores import VectorScorer, apply_signs, index_scores, similarities

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from index.contracts import Ids
+from index.engine_set.engine_set import Candidates
 from index.legs.contracts import Asked, Background, LabelColumn, LegDeclaration, Raw, Table, Thing
-from index.search.engine_set import Candidates
 from index.texts.contracts import ItemTexts, TextMatch
 from index.texts.word_segments import WordScores
 from multifold.types import Leg

@@ -8,9 +8,9 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from index.contracts import EngineKey, IndexEngine, IndexPlan, Space
+from index.engine_set.engine_set import BATCH, NEVER
 from index.engines.scoring import lengths
 from index.maintenance.snapshot import named_blob_keys
-from index.search.engine_set import BATCH, NEVER
 from index.store.blobs import BlobError, Blobs
 from index.store.checksums import find_damage
 from index.store.folder_locks import keep_blobs

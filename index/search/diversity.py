@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from index.contracts import Space
+from index.engine_set.engine_set import EngineSet
 from index.legs.examples import pooled_vectors
-from index.search.engine_set import EngineSet
 from index.search.ranking import RankedItem
 from multifold.scores import VectorScorer, apply_signs, index_scores, similarities
 from multifold.types import SIDES

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from index.contracts import Ids
-from index.search.engine_set import Candidates
+from index.engine_set.engine_set import Candidates
 from index.store import filters
 from index.store.filters import AndFilter, Filter, LeafFilter, NotFilter, OrFilter
 from index.store.metadata import last_change

@@ -17,13 +17,13 @@ from jaxtyping import Bool, Float32, Float64
 
 from index.contracts import Ids
 from index.legs.contracts import LabelColumn
+from index.legs.standard import standardise_by
 from index.legs.table import BY_NAME, DECLARED, LEGS, make_legs
 from index.legs.vectors import SCORE
 from index.legs.words import WORDS
 from index.search.query import Query
 from index.search.reranking import FEW, OutsideThing
 from index.search.search import Searcher
-from index.search.standard import standardise_by
 from index.texts.contracts import ItemTexts
 from index.texts.text_indexes import texts_of
 from index.texts.words import WordIndex

@@ -11,10 +11,10 @@ from typing import TypeAlias
 import numpy as np
 
 from index.contracts import NO_ROW
+from index.engine_set.engine_set import EngineQuery, EngineSet
 from index.legs.contracts import Asked
 from index.legs.table import TEXT_LEGS, make_legs
 from index.search.edition_cache import EditionCache
-from index.search.engine_set import EngineQuery, EngineSet
 from index.search.ranking import RankedItem
 from index.store.item_rows import ItemSummary, text_rows
 from multifold.errors import needs_extra

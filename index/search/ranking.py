@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
 from index.contracts import Ids
+from index.engine_set.engine_set import Candidates
 from index.engines.exact_engine import sort_unique
 from index.legs.contracts import Asked, Raw, SearchLeg
 from index.legs.examples import ExampleScorer
@@ -34,7 +35,6 @@ from index.legs.table import (
 from index.legs.vectors import SAME, SCORE
 from index.legs.words import COVERAGE, STATED, WORDS
 from index.search.confidence import WHOLE, Evidence, Rivals, confidences, find_rivals
-from index.search.engine_set import Candidates
 from index.search.model import SideModel, strangeness
 from index.search.promise import class_of, cut_answer, is_unlike
 from index.texts.analysis import asks_phrase

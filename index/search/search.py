@@ -8,14 +8,14 @@ from functools import partial
 import numpy as np
 
 from index.contracts import Ids, Space
+from index.engine_set.engine_queries import engine_query
+from index.engine_set.engine_set import Candidates, EngineSet
 from index.legs.contracts import Asked, no_sizes
 from index.legs.examples import ExampleScorer, example_scorer
 from index.legs.table import TARGET_LEGS, TEXT_LEGS
 from index.search.background import BackgroundSample
 from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.edition_cache import EditionCache
-from index.search.engine_queries import engine_query
-from index.search.engine_set import Candidates, EngineSet
 from index.search.filter_cache import FilterCache
 from index.search.page import PageReader, RankedPage, matched_texts
 from index.search.query import Query

@@ -23,9 +23,9 @@ from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.collection import Collection
 from index.contracts import MILVUS, IndexPlan, IndexPlanError
+from index.engine_set.engine_set import EngineSet
 from index.maintenance.restore import restore_snapshot
 from index.search import background
-from index.search.engine_set import EngineSet
 from index.store.filters import parse_filter
 from index.store.metadata import FEED_MARK
 from index.store.store import Store

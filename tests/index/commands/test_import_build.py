@@ -14,11 +14,11 @@ import pytest
 
 from index import embedding_files
 from index.contracts import CollectionLocation, IndexPlan
+from index.engine_set import engine_set
 from index.engines.builder import SegmentBuilder
 from index.engines.faiss_engine import FaissEngine
 from index.engines.segments import Segment
 from index.plain_space import PlainSpace
-from index.search import engine_set
 from index.search.query import Query
 from index.store.store import Store
 from multifold.bundle.canary import open_encoder

@@ -7,9 +7,9 @@ import pytest
 
 from index.collection import Collection
 from index.contracts import IndexPlan
+from index.engine_set import engine_set
 from index.engines import faiss_engine, saved_engines
 from index.engines.builder import SegmentBuilder
-from index.search import engine_set
 from tests.index.spaces import FEATURE, SPACE
 from tests.index.things import answers, query, thing
 

@@ -9,8 +9,8 @@ import pytest
 
 from index.collection import Collection
 from index.contracts import CollectionLocation
+from index.engine_set import engine_set
 from index.maintenance.compact import compact_collection
-from index.search import engine_set
 from index.store.database import StoreError
 from index.store.folder_locks import LockError, keep_blobs
 from index.store.store import Store

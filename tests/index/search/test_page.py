@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
-from index.search.engine_queries import engine_query
+from index.engine_set.engine_queries import engine_query
 from index.search.page import PageReader, RankedPage, matched_texts
 from index.search.query import Query
 from index.search.ranking import RankedItem

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 
 from index.collection import Collection
 from index.contracts import IndexPlan
+from index.engine_set import engine_set
 from index.engines.saved_engines import CURRENT
-from index.search import engine_set
 from index.store import browse, metadata
 from index.store.checksums import find_damage_after
 from index.store.database import checksums_of

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from index.collection import Collection
-from index.search.engine_set import EngineSet
+from index.engine_set.engine_set import EngineSet
 from index.store.store import Store
 from multifold.bundle.canary import CANARY_FILE
 from tests.app.answers import refused

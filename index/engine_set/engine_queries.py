@@ -18,9 +18,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from index.contracts import Ids, IndexEngine, RowRanking, RowScores, Space
+from index.engine_set.engine_set import EngineQuery, VectorQuery
 from index.engines import scoring
 from index.engines.exact_engine import score_blocks
-from index.search.engine_set import EngineQuery, VectorQuery
 from multifold.scores import VectorScorer
 from multifold.types import Metric, Mix, Vector, Vectors
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.search.standard import HIGHEST, LOWEST, standardise
+from index.legs.standard import HIGHEST, LOWEST, standardise
 
 
 def plain(scores: list[float], known: list[float]) -> list[float]:

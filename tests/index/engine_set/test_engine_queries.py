@@ -13,9 +13,10 @@ from jaxtyping import Float32, Float64
 
 from index.collection import Collection
 from index.contracts import IndexPlan
+from index.engine_set import engine_queries
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
-from index.search import engine_queries, ranking
+from index.search import ranking
 from index.search.query import Query
 from index.store.filters import parse_filter
 from multifold.types import Item, Metric, Mix, Pooling, Side, Vector, Vectors, pool_mean

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from index.collection import Collection
 from index.contracts import IndexPlan
-from index.search.engine_set import ReadWriteGate
+from index.engine_set.engine_set import ReadWriteGate
 from index.store.filters import parse_filter
 from multifold.types import Item, Observation, Pooling
 from tests.index.filtering import lets_through

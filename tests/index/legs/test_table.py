@@ -1,6 +1,8 @@
 """What the legs declare fits together, and the tables say what is declared."""
 
+import ast
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -17,7 +19,21 @@ from index.legs.table import (
     check_declarations,
 )
 from index.legs.words import WORDS
-from multifold.types import Leg, Target
+from multifold.types import ASPECTS, Leg, Target
+
+INDEX = Path(__file__).resolve().parents[3] / "index"
+
+
+@pytest.mark.parametrize("folder", ["search", "fit", "engine_set"])
+def test_legs_are_spelt_where_they_are_declared_and_not_where_they_are_used(folder: str) -> None:
+    trees = {path.name: ast.parse(path.read_text("utf-8")) for path in (INDEX / folder).glob("*.py")}
+    found = [
+        (name, node.value)
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and node.value in {*LEGS} - {*ASPECTS}
+    ]
+    assert found == []
 
 
 def test_each_column_belongs_to_the_leg_that_declares_it() -> None:

@@ -3,8 +3,10 @@
 // a caption, a list of them, or {"texts": […], "meta": {…}}.
 
 import { Refusal } from "./api.js";
+import { $ } from "./dom.js";
 
-export const MESH = /\.(glb|gltf|obj|ply|stl|off|3mf|dae|step|stp|usd[zac]?)$/i;
+const accepted = $("file").accept.split(",").filter((one) => one.startsWith(".")); // as the service has filled it in
+export const MESH = new RegExp(`[.](${accepted.map((suffix) => suffix.slice(1)).join("|")})$`, "i");
 const KINDS = [["mesh", MESH], ["images", /\.(png|jpe?g|jpe|jfif|webp|gif|tiff?|bmp|avif|heic|heif|hif)$/i], ["texts", /\.txt$/i], ["notes", /\.json$/i]];
 
 const kindOf = (path) => KINDS.find(([, ending]) => ending.test(path))?.[0];

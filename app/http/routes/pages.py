@@ -5,7 +5,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from fastapi import Request, Response
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, HTMLResponse, JSONResponse
 from pydantic import BaseModel
 
 from app.errors import ApiError
@@ -13,21 +13,29 @@ from app.http.access import KEY_COOKIE, is_own_page
 from app.http.dependencies import CollectionsDep
 from app.http.routers import service_router
 from app.operations.keys import find_key
+from renderers.mesh.formats.table import EXTENSIONS
 
 WEB = Path(__file__).parents[2] / "web"
 router = service_router(include_in_schema=False)
 
 
 @router.get("/")
-async def page() -> FileResponse:
+async def page() -> HTMLResponse:
     """The search page."""
-    return FileResponse(WEB / "index.html", headers={"cache-control": "no-cache", "link": modules()})
+    return HTMLResponse(search_page(), headers={"cache-control": "no-cache", "link": modules()})
 
 
 @router.get("/docs")
 async def docs() -> FileResponse:
     """The API, to be read and tried."""
     return FileResponse(WEB / "docs" / "index.html", headers={"cache-control": "no-cache"})
+
+
+@cache
+def search_page() -> str:
+    """The search page, which takes the meshes that are read."""
+    text = (WEB / "index.html").read_text(encoding="utf-8")
+    return text.replace("{meshes}", ",".join(EXTENSIONS))
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Commands, links, make targets and paths of the docs exist; their sentences and table cells are short."""
+"""Commands, links, make targets and paths of the docs exist; pages, sentences and cells are short."""
 
 import argparse
 import re
@@ -16,12 +16,16 @@ PAGES = sorted([*HOUSE.glob("*.md"), *(HOUSE / "docs").rglob("*.md"), *(HOUSE / 
 COMMAND = re.compile(r"^\s*(?:\$ )?(multifold [a-z].*?)(?:\s+&)?(?:\s+#.*)?$", re.MULTILINE)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)[^)]*\)")
+ANCHOR_LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)#([\w-]+)\)")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+ANCHOR = re.compile(r'<a id="([\w-]+)">')
 NOT_PROSE = re.compile(
     r"^```.*?^```|^\s*\|.*?$|^#.*?$|<!--.*?-->|(?<=\n\n)(?:    \S.*\n)+", re.DOTALL | re.MULTILINE
 )
 BLOCK_START = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )")
 SENTENCE_END = re.compile(r'(?<=[.!?:])\s+(?=[A-Z\[(`*"0-9])')
 MOST_WORDS, MEAN_WORDS, MOST_IN_A_CELL = 40, 20, 200
+MOST_WORDS_IN_ALL = 60_000  # of the README and docs, as `wc -w` counts them; who adds a page cuts others
 PATH = re.compile(
     r"`((?:app|benches|docker|index|multifold|renderers|tests|training)/[\w./-]+|pyproject\.toml|[A-Z]+\.md)`"
 )
@@ -73,6 +77,26 @@ def test_the_list_of_pages_names_them_all() -> None:
     folder = HOUSE / "docs"
     named = {(folder / link).resolve() for link in LINK.findall((folder / "README.md").read_text())}
     assert sorted(page.name for page in folder.glob("[!R]*.md") if page.resolve() not in named) == []
+
+
+def test_the_docs_are_short() -> None:
+    pages = [HOUSE / "README.md", *(HOUSE / "docs").rglob("*.md")]
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= MOST_WORDS_IN_ALL
+
+
+def anchors(page: Path) -> set[str]:
+    """What a link to a place of that page may name, as GitHub makes it of headings."""
+    text = page.read_text(encoding="utf-8")
+    headings = HEADING.findall(BLOCK.sub("", text))
+    plain = (re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).strip().lower() for heading in headings)
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain} | {*ANCHOR.findall(text)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_a_link_to_a_place_finds_it(page: Path) -> None:
+    for target, anchor in ANCHOR_LINK.findall(page.read_text(encoding="utf-8")):
+        other = page.parent / target if target else page
+        assert other.suffix != ".md" or anchor in anchors(other), f"{target}#{anchor}"
 
 
 def test_the_changelog_is_a_list() -> None:

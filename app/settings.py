@@ -94,6 +94,9 @@ class Settings(BaseSettings):
     queue: Annotated[int, Field(ge=1)] = 256
     """Most requests that wait for one kind of work. The next one gets status 429. So does one that would wait
     too long."""
+    streams: Annotated[int, Field(ge=1)] = 64
+    """Most streams of events that are open, of which one client has half at most. The next one gets status
+    429."""
     cache: Annotated[int, Field(ge=1)] = 4096
     """Query vectors that are cached for each encoder."""
     decoders: Annotated[int, Field(ge=1)] = 2

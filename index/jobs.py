@@ -1,5 +1,8 @@
 """The queue of long jobs, kept in the store so that it outlives its process.
 
+What a job is to do is kept apart from how far it is: a specification may have megabytes, and only the worker
+that takes the job reads it.
+
 A worker notes every few seconds that it runs a job. A job whose worker has fallen silent is taken up by
 another one, from where it was; after a few such losses it is given up.
 """
@@ -26,6 +29,7 @@ GIVEN_UP = f"given up: {MAX_LOST_WORKERS} times the service ended while it was r
 ID = re.compile(r"[0-9a-f]{32}")
 KEPT_JOBS = 200  # jobs that have ended
 MOST_ERRORS = 100
+LONGEST_ERROR = 1000  # characters
 
 tables = sa.MetaData()
 jobs = sa.Table(
@@ -34,7 +38,6 @@ jobs = sa.Table(
     sa.Column("id", sa.String(32), primary_key=True),
     sa.Column("kind", sa.String(32), nullable=False),
     sa.Column("collection", sa.String(64), nullable=False),
-    sa.Column("spec", sa.Text, nullable=False),  # JSON: what is to be done; forgotten at the end
     sa.Column("state", sa.String(16), nullable=False),
     sa.Column("worker", sa.String(32)),
     sa.Column("heard", sa.Double, nullable=False),  # when its worker was last heard of
@@ -43,6 +46,12 @@ jobs = sa.Table(
     sa.Column("progress", sa.Text, nullable=False),  # JSON, see Progress
     sa.Column("created", sa.Double, nullable=False),
     sa.Column("ended", sa.Double),
+)
+specs = sa.Table(
+    "job_specs",
+    tables,
+    sa.Column("job", sa.String(32), primary_key=True),
+    sa.Column("spec", sa.Text, nullable=False),  # JSON: what is to be done; forgotten at the end
 )
 
 
@@ -62,7 +71,7 @@ class JobProgress:
     def error(self, sentence: str) -> None:
         """Note what went wrong; beyond some, only how often."""
         if len(self.errors) < MOST_ERRORS:
-            self.errors.append(sentence)
+            self.errors.append(sentence[:LONGEST_ERROR])
         self.result["errors"] = self.result.get("errors", 0) + 1
 
 
@@ -73,13 +82,19 @@ class JobRecord:
     id: str
     kind: str
     collection: str
-    spec: Mapping[str, Any]
     state: JobState
     starts: int
     stop: bool
     progress: JobProgress
     created: float
     ended: float | None
+
+
+@dataclass(frozen=True)
+class TakenJob(JobRecord):
+    """A job in the hands of its worker, with what it is to do."""
+
+    spec: Mapping[str, Any]
 
 
 class JobList:
@@ -89,15 +104,17 @@ class JobList:
         self._database = database
         with database.writing() as connection:
             tables.create_all(connection)
+            _move_specs(connection)
 
     def add(self, kind: str, collection: str, spec: Mapping[str, Any], total: int = 0) -> JobRecord:
         """Queue a job."""
         name = uuid4().hex
-        row = {"id": name, "kind": kind, "collection": collection, "spec": json.dumps(spec)}
+        row = {"id": name, "kind": kind, "collection": collection}
         new = {"state": "queued", "created": time.time(), "heard": 0.0, "starts": 0, "stop": 0}
         progress = json.dumps(vars(JobProgress(total=total)))
         with self._database.writing() as connection:
             connection.execute(sa.insert(jobs), {**row, **new, "progress": progress})
+            connection.execute(sa.insert(specs), {"job": name, "spec": json.dumps(spec)})
             _forget_old(connection)
         return self.get(name)
 
@@ -122,7 +139,7 @@ class JobList:
                 _change(connection, id, stop=1)
             return _one(connection, id)
 
-    def take(self, worker: str, *, alone: bool = False) -> JobRecord | None:
+    def take(self, worker: str, *, alone: bool = False) -> TakenJob | None:
         """The next job, now this worker's. `alone`: all other workers are known to be gone."""
         silent = jobs.c.heard < (time.time() - SILENT_SECONDS if not alone else float("1e18"))
         lost = sa.and_(jobs.c.state == "running", sa.or_(jobs.c.worker == worker, silent))
@@ -140,7 +157,8 @@ class JobList:
             heard = time.time()
             starts = job.starts + 1
             _change(connection, job.id, state="running", worker=worker, heard=heard, starts=starts)
-            return _one(connection, job.id)
+            spec = connection.scalar(sa.select(specs.c.spec).where(specs.c.job == job.id))
+            return TakenJob(**vars(_one(connection, job.id)), spec=json.loads(spec or "{}"))
 
     def tell(self, id: str, worker: str, progress: JobProgress) -> bool:  # noqa: A002
         """Note how far it is; False: stop, it is to end or another worker has taken it over."""
@@ -161,6 +179,14 @@ class JobList:
                 _end(connection, id, state, progress)
 
 
+def _move_specs(connection: sa.Connection) -> None:
+    """Move specifications to their own table, where an earlier version kept them beside the state."""
+    if any(column["name"] == "spec" for column in sa.inspect(connection).get_columns(jobs.name)):
+        former = sa.select(jobs.c.id, sa.literal_column("spec")).where(jobs.c.ended.is_(None))
+        connection.execute(sa.insert(specs).from_select(["job", "spec"], former))
+        connection.execute(sa.text("ALTER TABLE jobs DROP COLUMN spec"))
+
+
 def _one(connection: sa.Connection, name: str) -> JobRecord:
     valid = ID.fullmatch(name) is not None  # no database gets what cannot be an id
     row = connection.execute(sa.select(jobs).where(jobs.c.id == name)).mappings().first() if valid else None
@@ -172,12 +198,13 @@ def _one(connection: sa.Connection, name: str) -> JobRecord:
 def _job(row: TableRow) -> JobRecord:
     same = {name: row[name] for name in ("id", "kind", "collection", "state", "starts", "created", "ended")}
     progress = JobProgress(**json.loads(row["progress"]))
-    return JobRecord(**same, spec=json.loads(row["spec"]), stop=bool(row["stop"]), progress=progress)
+    return JobRecord(**same, stop=bool(row["stop"]), progress=progress)
 
 
 def _end(connection: sa.Connection, name: str, state: JobState, progress: JobProgress | None = None) -> None:
     values = {} if progress is None else {"progress": json.dumps(vars(progress))}
-    _change(connection, name, state=state, ended=time.time(), spec="{}", **values)
+    _change(connection, name, state=state, ended=time.time(), **values)
+    connection.execute(sa.delete(specs).where(specs.c.job == name))
 
 
 def _change(connection: sa.Connection, name: str, **values: object) -> None:

@@ -13,6 +13,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.collections.service import CollectionService
 from app.collections.workers import Workers
+from app.concurrency.clients import Places
 from app.encoding.encoders import OpenEncoders
 from app.encoding.observations import ObservationEncoder
 from app.operations import collectors
@@ -41,6 +42,7 @@ from multifold.errors import MultifoldError
 from renderers.sandbox import Sandbox
 
 MAIN_PLACE = ""
+STREAM_RETRY_SECONDS = 10
 
 
 class Collections:
@@ -61,6 +63,7 @@ class Collections:
         self.errors: dict[str, str] = {}  # why a collection could not be opened, by its name
         self.jobs = JobList(registry.store)
         self.job_runner = JobRunner(self.jobs, exclusive=not registry.shared)
+        self.streams = Places(settings.streams, "streams of events", STREAM_RETRY_SECONDS)
         self.is_stopping: Callable[[], bool] = lambda: False  # whether the server was told to end
         self.drift = DriftMonitor(self.services, settings.probe_interval)
         self.follower = None

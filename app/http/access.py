@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from app.concurrency.clients import client
 from app.errors import ApiError, error_response
 from app.http.middleware import HttpMiddleware
 from app.operations.keys import ApiKey, KeyScope, find_key
@@ -136,6 +137,8 @@ class ApiKeyGuard(HttpMiddleware):
         needed = required_scope(scope["method"], scope["path"])
         sent = Headers(scope=scope)
         key = find_key(self._keys, presented_key(scope["method"], sent))
+        if key is not None:
+            client.set(key.name)
         key_name.set(key.name if key else None)
         if needed is None or (needed == "read" and self._open_read) or (key and key.may(needed)):
             await self.app(scope, receive, send)

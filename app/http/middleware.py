@@ -13,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from app.concurrency.clients import client, client_at
 from app.errors import ApiError, error_response
 from app.operations import logs
 from app.operations.telemetry import Telemetry
@@ -29,6 +30,7 @@ SECURITY_HEADERS = {
 }
 CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 EVENTS = "text/event-stream"
+STALLED_SECONDS = 60.0  # for the client to take an event; one that says nothing is sent every 15 s
 MOST_HEADERS = 32_000  # bytes of names and values
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
 WATCH_AFTER = 0.05  # seconds that a request takes before it is worth a task that sees its client leave
@@ -63,6 +65,7 @@ class RequestIdMiddleware(HttpMiddleware):
         request_id = wanted if CLIENT_REQUEST_ID.fullmatch(wanted) else next(self._ids)
         scope.setdefault("state", {})["request_id"] = request_id
         logs.request_id.set(request_id)
+        client.set(client_at((scope.get("client") or ("", 0))[0]))
         start = time.perf_counter()
         status = CLIENT_LEFT
 
@@ -111,7 +114,7 @@ class ErrorBoundary(HttpMiddleware):
 class RequestTimeout(HttpMiddleware):
     """Cancels a request that takes too long, or whose client has left. A change that has begun goes on.
 
-    Events may be sent without end.
+    Events may be sent without end, as long as the client takes them.
     """
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
@@ -119,7 +122,7 @@ class RequestTimeout(HttpMiddleware):
         self.seconds = seconds
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = gone = over = False
+        started = events = gone = over = False
         task = asyncio.current_task()
         assert task is not None
         watcher: asyncio.TimerHandle | asyncio.Task[None] | None = None
@@ -142,12 +145,14 @@ class RequestTimeout(HttpMiddleware):
             return message
 
         async def note_start(message: Message) -> None:
-            nonlocal started
+            nonlocal started, events
             started = True
             if message["type"] == "http.response.start" and Headers(raw=message["headers"]).get(
                 "content-type", ""
             ).startswith(EVENTS):
-                limit.reschedule(None)
+                events = True
+            if events:
+                limit.reschedule(asyncio.get_running_loop().time() + STALLED_SECONDS)
             await send(message)
 
         try:

@@ -89,8 +89,8 @@ def file_route(media_type: str, what: str) -> dict[str, Any]:
 
 def event_route(what: str) -> dict[str, Any]:
     """Options of a route that answers with server-sent events. Its errors are JSON like all others."""
-    answer = {"description": what}
-    return {"response_class": EventSourceResponse, "responses": {200: answer, **error_responses(404, 422)}}
+    responses = {200: {"description": what}, **error_responses(404, 422, 429)}
+    return {"response_class": EventSourceResponse, "responses": responses}
 
 
 FILE = file_route("application/octet-stream", "the file")

@@ -20,7 +20,7 @@ from app.runtime.rebuild import (
     run_reindex,
     run_restore,
 )
-from index.jobs import JobProgress, JobRecord
+from index.jobs import JobProgress, TakenJob
 from multifold.errors import MultifoldError
 from multifold.wire.items import NewItem
 from multifold.wire.validation import validate
@@ -63,7 +63,7 @@ def job_handlers(collections: Collections) -> Mapping[str, JobHandler]:
     }
 
 
-async def run_ingest(collections: Collections, job: JobRecord, progress: JobProgress) -> None:
+async def run_ingest(collections: Collections, job: TakenJob, progress: JobProgress) -> None:
     """The job: write `items` of its spec; what was written before an interruption is not written again."""
     service = await collections.find(job.collection)
     items = job.spec["items"]

@@ -24,7 +24,7 @@ from app.ingest.pipeline import Encoded
 from app.ingest.sources import ItemSource
 from app.operations import probes
 from index.contracts import stored_plan
-from index.jobs import JobProgress, JobRecord
+from index.jobs import JobProgress, TakenJob
 from index.store import browse
 from index.store.blobs import BlobKey
 from index.store.feedback import Judgement, page_of_judgements
@@ -41,7 +41,7 @@ MOST_MISSING = 100
 COUNT_TRIES = 10
 
 
-async def run_rebuild(collections: Collections, job: JobRecord, progress: JobProgress) -> None:
+async def run_rebuild(collections: Collections, job: TakenJob, progress: JobProgress) -> None:
     """The job: spec has `to`, `alias`, `partial` and `since`."""
     source, target = await collections.find(job.collection), await collections.find(job.spec["to"])
     copier = CollectionCopier(source, target, progress)
@@ -218,7 +218,7 @@ def snapshot_folder(service: CollectionService) -> Path:
     return service.home / "snapshots"
 
 
-async def run_restore(collections: Collections, job: JobRecord, progress: JobProgress) -> None:
+async def run_restore(collections: Collections, job: TakenJob, progress: JobProgress) -> None:
     """The job: its spec has `snapshot` and `to`."""
     source = await collections.find(job.collection)
     path = snapshot_folder(source) / job.spec["snapshot"]
@@ -227,7 +227,7 @@ async def run_restore(collections: Collections, job: JobRecord, progress: JobPro
     progress.result |= {"to": job.spec["to"], "version": contents.version}
 
 
-async def run_reindex(collections: Collections, job: JobRecord, progress: JobProgress) -> None:
+async def run_reindex(collections: Collections, job: TakenJob, progress: JobProgress) -> None:
     """The job: its spec is the plan. After an interruption it starts again."""
     collection = (await collections.find(job.collection)).collection
     over = threading.Event()

@@ -23,7 +23,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "max_body", "max_text", "max_files", "max_batch", "max_pixels", "request_timeout", "render_seconds",
     ),
     "Threads, processes and memory": (
-        "threads", "batch", "queue", "cache", "decoders", "workers", "renderers",
+        "threads", "batch", "queue", "streams", "cache", "decoders", "workers", "renderers",
         "index_memory",
     ),
     "Search": ("lexical",),

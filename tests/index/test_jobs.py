@@ -1,26 +1,34 @@
 """Jobs in the store: asked for, taken up, told of, lost and found again, on either database."""
 
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from index import jobs
 from index.collection import Collection
-from index.jobs import JobList, JobProgress, JobRecord, NoSuchJobError
+from index.jobs import JobList, JobProgress, NoSuchJobError, TakenJob
 from index.registry import CollectionRegistry
+from index.store.database import Database
 from tests.index.spaces import SPACE
 
 
 @pytest.fixture
-def known(tmp_path: Path, database: str | None) -> Iterator[JobList]:
+def store(tmp_path: Path, database: str | None) -> Iterator[Database]:
     with Collection.open(tmp_path, SPACE, database=database):
         registry = CollectionRegistry(tmp_path, database)
-        yield JobList(registry.store)
+        yield registry.store
         registry.close()
 
 
-def taken(known: JobList, worker: str) -> JobRecord:
+@pytest.fixture
+def known(store: Database) -> JobList:
+    return JobList(store)
+
+
+def taken(known: JobList, worker: str) -> TakenJob:
     found = known.take(worker)
     assert found is not None
     return found
@@ -36,7 +44,7 @@ def test_a_job_is_done_once(known: JobList) -> None:
     assert known.tell(first.id, "a", progress)
     known.end(first.id, "a", "done", progress)
     ended = known.get(first.id)
-    assert (ended.state, ended.progress, ended.spec) == ("done", progress, {})
+    assert (ended.state, ended.progress) == ("done", progress)
     assert [one.id for one in known.all()] == [second.id, first.id]
 
 
@@ -87,11 +95,47 @@ def test_the_service_ends_and_the_job_does_not(known: JobList) -> None:
     assert taken(known, "b").progress.done == 1
 
 
+def test_only_the_worker_reads_what_is_to_be_done(known: JobList) -> None:
+    spec = {"items": ["x" * 1_000_000]}
+    names = [known.add("ingest", "main", spec).id for _ in range(5)]
+    tracemalloc.start()
+    known.all()
+    known.get(names[0])
+    known.cancel(names[1])
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1_000_000
+    assert taken(known, "a").spec == spec
+
+
+def test_what_is_to_be_done_is_forgotten_at_the_end(known: JobList, store: Database) -> None:
+    known.cancel(known.add("ingest", "main", {"items": [1]}).id)
+    done = known.add("ingest", "main", {"items": [2]})
+    taken(known, "a")
+    known.end(done.id, "a", "done", JobProgress())
+    with store.reading() as connection:
+        assert connection.scalar(sa.select(sa.func.count()).select_from(jobs.specs)) == 0
+
+
+def test_jobs_of_an_earlier_version_are_done(known: JobList, store: Database) -> None:
+    job = known.add("ingest", "main", {"items": []})
+    ended = known.cancel(known.add("ingest", "main", {}).id)
+    with store.writing() as connection:  # as it was before
+        connection.execute(sa.text("ALTER TABLE jobs ADD COLUMN spec TEXT NOT NULL DEFAULT '{}'"))
+        connection.execute(sa.text("UPDATE jobs SET spec = '{\"items\": [7]}' WHERE ended IS NULL"))
+        connection.execute(sa.text("DROP TABLE job_specs"))
+    known = JobList(store)
+    assert JobList(store).get(ended.id) == ended
+    found = taken(known, "a")
+    assert (found.id, found.spec) == (job.id, {"items": [7]})
+
+
 def test_few_errors_are_told_and_all_are_counted() -> None:
     progress = JobProgress()
     for number in range(1000):
-        progress.error(str(number))
+        progress.error(f"{number} " + "x" * 100_000)
     assert (len(progress.errors), progress.result["errors"]) == (jobs.MOST_ERRORS, 1000)
+    assert max(map(len, progress.errors)) == jobs.LONGEST_ERROR
 
 
 def test_old_jobs_are_forgotten(known: JobList, monkeypatch: pytest.MonkeyPatch) -> None:

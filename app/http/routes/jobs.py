@@ -24,6 +24,12 @@ async def named_job(collections: CollectionsDep, job_id: str) -> JobRecord:
 JobDep = Annotated[JobRecord, Depends(named_job)]
 
 
+async def open_stream(collections: CollectionsDep, _: JobDep) -> AsyncIterator[None]:
+    """A place among the streams of events, for as long as the answer lasts."""
+    with collections.streams.take():
+        yield
+
+
 @router.get("")
 async def list_jobs(collections: CollectionsDep) -> JobsAnswer:
     """All jobs that are known, the youngest first."""
@@ -36,9 +42,16 @@ async def get_job(job: JobDep) -> JobAnswer:
     return JobAnswer(serialize_job(job))
 
 
-@router.get("/{job_id}/events", **event_route("events, each with the job as JSON"))
+@router.get(
+    "/{job_id}/events",
+    dependencies=[Depends(open_stream)],
+    **event_route("events, each with the job as JSON"),
+)
 async def follow_job(collections: CollectionsDep, job: JobDep) -> AsyncIterator[JobStatus]:
-    """One job as server-sent events: as it stands, then each time that it has changed, until it has ended."""
+    """One job as server-sent events: as it stands, then each time that it has changed, until it has ended.
+
+    Ask again if the answer ends before: the service stops, or nothing has changed for ten minutes.
+    """
     async for now in collections.job_runner.follow(job, collections.is_stopping):
         yield serialize_job(now)
 
@@ -46,7 +59,7 @@ async def follow_job(collections: CollectionsDep, job: JobDep) -> AsyncIterator[
 @router.post("/{job_id}/cancel", responses=error_responses(404, 422))
 async def cancel_job(collections: CollectionsDep, job_id: str) -> JobAnswer:
     """Ask a job to end; what it has done stays. It has ended when its state says so."""
-    cancelled = await run_in_threadpool(collections.jobs.cancel, job_id)
+    cancelled = await collections.job_runner.cancel(job_id)
     collections.workers.audit.record("cancel job", cancelled.collection, [job_id], 1, 0)
     return JobAnswer(serialize_job(cancelled))
 

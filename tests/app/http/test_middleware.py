@@ -1,12 +1,17 @@
 """What every request gets: an id, safe headers, a limit of size, and no secrets in an error."""
 
+import asyncio
 import socket
 
 import numpy as np
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
+from app.http import middleware
+from app.http.middleware import RequestTimeout
 from tests.app.answers import refused
-from tests.app.house import House
+from tests.app.house import LONGEST, House
+from tests.waiting import PATIENCE
 
 JSON = {"content-type": "application/json"}
 FORM = {"content-type": "multipart/form-data; boundary=x"}
@@ -65,3 +70,26 @@ def test_a_body_of_20_megabytes_is_too_large(shop: House) -> None:
     for response in (announced, pieces, shop.client.post("/v1/search", content=form, headers=FORM)):
         refused(response, 413, "too_large", "16,777,216")
     assert shop.best(text="a red box") == "red-box"
+
+
+def test_events_end_where_the_client_takes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(middleware, "STALLED_SECONDS", 0.01)
+    sent: list[str] = []
+
+    async def send_events(_scope: Scope, _receive: Receive, send: Send) -> None:
+        headers = [(b"content-type", b"text/event-stream")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while True:
+            await send({"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True})
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    async def send(message: Message) -> None:
+        if len(sent) == 3:
+            await asyncio.Event().wait()  # nobody takes it
+        sent.append(message["type"])
+
+    timeout = RequestTimeout(send_events, seconds=LONGEST)
+    asyncio.run(asyncio.wait_for(timeout({"type": "http"}, receive, send), PATIENCE))  # type: ignore[arg-type]
+    assert len(sent) == 3

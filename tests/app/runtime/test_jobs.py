@@ -5,17 +5,19 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from app.ingest import pipeline
 from app.ingest.pipeline import EncodedItem
-from app.runtime import bulk
+from app.runtime import bulk, jobs
 from index.collection import Collection
+from index.jobs import JobList, JobRecord
 from multifold.client import AsyncClient, Client, NewItem, ServiceError
 from tests.app.answers import refused
-from tests.app.house import House, house
+from tests.app.house import LONGEST, House, house
 from tests.waiting import until, wait_for
 
 
@@ -102,6 +104,80 @@ def test_a_job_is_followed_until_it_has_ended_however_long_that_takes(
                 return [now.state async for now in waiting.follow(job.id)]
 
         assert asyncio.run(follow()) == ["done"]
+
+
+FOLLOWERS = 30
+
+
+async def note_states(client: AsyncClient, job: str, told: list[str]) -> None:
+    """Note each state that a follower hears of."""
+    async for now in client.follow(job):
+        told += [now.state]
+
+
+def test_all_followers_of_a_job_have_one_reader(
+    tmp_path: Path, bundle: Path, go_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks at the job as soon as that has changed, not when its time comes."""
+    monkeypatch.setattr(jobs, "FOLLOW_SECONDS", LONGEST)
+    reads: list[str] = []
+    plain = JobList.get
+
+    def read(known: JobList, name: str) -> JobRecord:
+        reads.append(name)
+        return plain(known, name)
+
+    async def follow_all(url: str, job: str) -> list[str]:
+        told: list[str] = []
+        async with AsyncClient(url) as client, asyncio.TaskGroup() as group:
+            for _ in range(FOLLOWERS):
+                group.create_task(note_states(client, job, told))
+            await asyncio.to_thread(until, lambda: told.count("running") == FOLLOWERS)
+            monkeypatch.setattr(JobList, "get", read)
+            go_on.set()
+        return told
+
+    with house(tmp_path, bundle) as shop, Client(shop.url) as client:
+        job = client.upsert_later(items(1))
+        told = asyncio.run(follow_all(shop.url, job.id))
+    assert told.count("done") == FOLLOWERS
+    assert 1 <= len(reads) < FOLLOWERS / 2
+
+
+def test_followers_are_bounded_and_one_client_has_half_of_their_places(
+    tmp_path: Path, bundle: Path, go_on: threading.Event
+) -> None:
+    keys = {"read": "r" * 16, "write": "w" * 16}
+    known = ",".join(f"{scope}:{key}" for scope, key in keys.items())
+    with house(tmp_path, bundle, keys=known, streams=4) as shop, ExitStack() as stack:
+        writer = stack.enter_context(Client(shop.url, api_key=keys["write"]))
+        reader = stack.enter_context(Client(shop.url, api_key=keys["read"]))
+        job = writer.upsert_later(items(1))
+        streams = [client.follow(job.id) for client in (writer, writer, reader)]
+        for stream in streams:
+            assert next(stream).ended is None
+        with pytest.raises(ServiceError, match="3 streams of events are open, 2 of them yours") as caught:
+            next(writer.follow(job.id))
+        assert (caught.value.status, caught.value.code) == (429, "busy")
+        assert caught.value.retry_after
+        assert next(reader.follow(job.id)).ended is None
+        go_on.set()
+        for stream in streams:
+            assert [now.state for now in stream][-1] == "done"
+        shop.settle()
+        assert next(writer.follow(job.id)).state == "done"
+
+
+def test_who_follows_a_job_that_does_not_change_is_let_go(
+    client: Client, go_on: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "FOLLOW_SECONDS", 0.01)
+    monkeypatch.setattr(jobs, "IDLE_SECONDS", 0.1)
+    client.create_collection("few")
+    first, job = (client.collection("few").upsert_later(items(1)) for _ in range(2))
+    assert [now.state for now in client.follow(job.id)] == ["queued"]
+    go_on.set()
+    assert client.wait(first.id, 0.05).state == client.wait(job.id, 0.05).state == "done"
 
 
 def test_events_end_with_the_service(

@@ -1,0 +1,38 @@
+"""Clients are told apart, and none takes all places."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from app.concurrency.clients import Places, client, client_at
+from app.errors import ApiError
+
+
+@pytest.mark.parametrize(
+    ("address", "other", "same"),
+    [
+        ("10.0.0.1", "10.0.0.2", False),
+        ("2001:db8::1", "2001:db8::ffff:1", True),  # one host chooses among these
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("unix", "", False),
+    ],
+)
+def test_a_client_is_an_address_or_what_one_host_may_call_itself(
+    address: str, other: str, same: bool
+) -> None:
+    assert (client_at(address) == client_at(other)) == same
+
+
+@pytest.mark.parametrize(("places", "own"), [(1, 1), (2, 1), (3, 2), (8, 4)])
+def test_one_client_has_half_of_the_places_and_all_have_no_more_than_there_are(places: int, own: int) -> None:
+    room = Places(places, "streams", 7)
+    with ExitStack() as stack:
+        for name, count in (("a", own), ("b", places - own), ("c", 0)):
+            client.set(name)
+            for _ in range(count):
+                stack.enter_context(room.take())
+            with pytest.raises(ApiError, match=f"{count} of them yours") as caught:
+                stack.enter_context(room.take())
+            assert (caught.value.status, caught.value.code, caught.value.retry_after) == (429, "busy", 7)
+    with room.take():  # all have been given back
+        pass

@@ -19,7 +19,7 @@ from app.pull.published_files import PullError
 
 Weights: TypeAlias = Mapping[str, np.ndarray]
 FORMAT = 0x1950A86A20F9469CFC6C
-NUMBERS = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
+NUMBERS: Mapping[str, np.dtype[Any]] = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
 NO_STATE = AttributeError, EOFError, IndexError, KeyError, TypeError, ValueError  # what other files lead to
 COUNT = np.dtype("<i8")  # of the numbers of a storage, before them
 
@@ -28,7 +28,7 @@ COUNT = np.dtype("<i8")  # of the numbers of a storage, before them
 class _Storage:
     """Numbers that tensors are views of; they come after all tensors."""
 
-    kind: np.dtype
+    kind: np.dtype[Any]
     count: int
     numbers: np.ndarray = field(default_factory=lambda: np.empty(0))
 

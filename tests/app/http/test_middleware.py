@@ -91,5 +91,5 @@ def test_events_end_where_the_client_takes_none(monkeypatch: pytest.MonkeyPatch)
         sent.append(message["type"])
 
     timeout = RequestTimeout(send_events, seconds=LONGEST)
-    asyncio.run(asyncio.wait_for(timeout({"type": "http"}, receive, send), PATIENCE))  # type: ignore[arg-type]
+    asyncio.run(asyncio.wait_for(timeout({"type": "http"}, receive, send), PATIENCE))
     assert len(sent) == 3

@@ -20,7 +20,8 @@ from benches.reporting import head, row
 from multifold.errors import MultifoldError
 
 DEMO = Path("bundles/furniture")
-OF_DATA = ("models", "emoji", "symbols", "objects")
+GENERAL = Path("bundles/general")
+OF_DATA = ("models", "emoji", "symbols", "objects", "drawn")
 LEGS: Mapping[str, Mapping[str, str]] = {
     "words": {"lexical": "only"},
     **{side: {"target": side, "lexical": "off"} for side in ("text", "image", "shape")},
@@ -42,11 +43,12 @@ def run(args: argparse.Namespace) -> int:
         made = Path(temporary) / "furniture"
         size = ("--items", args.items, "--captions", max(CAPTIONS) + 1, "--seed", SEED)
         run_command("data", "furniture", made, *size, "--allow-twins")
-        maker = WorldMaker(folder, made / "manifest.jsonl", args.data, args.queries, args.use)
+        maker = WorldMaker(folder, made / "manifest.jsonl", args.data, args.photos, args.queries, args.use)
         bundles = _bundles(args, folder)
         for name in args.world:
-            if name in OF_DATA and args.data is None:
-                print(f"{name} left out: --data names no folder", flush=True)
+            option, given = ("photos", args.photos) if name == "photos" else ("data", args.data)
+            if name in (*OF_DATA, "photos") and given is None:
+                print(f"{name} left out: --{option} names no folder", flush=True)
                 continue
             for world in getattr(maker, name)():
                 for encoder in bundles:
@@ -59,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
 def _bundles(args: argparse.Namespace, folder: Path) -> Mapping[str, Path]:
     """The folders of the encoders; a good one only where a bundle or a reader is given."""
     bundles = {"demo": DEMO, "random": write_random_bundle(DEMO, folder / "random")}
+    if GENERAL.is_dir():
+        bundles["general"] = GENERAL
     if args.reader is not None:
         bundles["good"] = write_with_reader(args.bundle or DEMO, args.reader, folder / "good")
     elif args.bundle is not None:

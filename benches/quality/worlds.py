@@ -66,6 +66,7 @@ class WorldMaker:
     folder: Path
     generated: Path  # the manifest of the furniture
     data: Path | None
+    photos_at: Path | None
     queries: int  # of a kind, at most
     use: Use
 
@@ -131,6 +132,38 @@ class WorldMaker:
         for one in lines:
             self._pack(one)
         yield self._pictures("objects", lines)
+
+    def photos(self) -> Iterator[QualityWorld]:
+        """Photographs that nobody has described, asked with what people say of each."""
+        assert self.photos_at is not None
+        folder = self.folder / "photos"
+        folder.mkdir(exist_ok=True)
+        asked = []
+        for number, line in enumerate((self.photos_at / "photos.jsonl").read_text("utf-8").splitlines()):
+            one = json.loads(line)
+            name = f"IMG_{number:04}"
+            shutil.copyfile(self.photos_at / one["file"], folder / f"{name}.jpg")
+            asked += [_by_text(caption, [name]) for caption in one["captions"]]
+        yield QualityWorld("photos", folder, {"a caption": _spread(asked, self.queries)})
+
+    def drawn(self) -> Iterator[QualityWorld]:
+        """Models, asked with the pictures that their maker has drawn of some."""
+        assert self.data is not None
+        pictures = self.data / "images/kenney-isometric/platformer-kit-1-0"
+        folder = self.folder / "drawn models"
+        folder.mkdir(exist_ok=True)
+        asked = []
+        for mesh in sorted((self.data / "models/kenney-platformer").glob("*.glb")):
+            if (picture := pictures / f"{mesh.stem}_NE.png").is_file():
+                shutil.copyfile(mesh, folder / mesh.name)
+                asked.append(_by_file(picture, [mesh.stem]))
+        for one in self._lines("models"):
+            if not one["file"].startswith("models/kenney-platformer/"):
+                shutil.copyfile(self._pack(one), folder / f"{one['group']} {PurePosixPath(one['file']).name}")
+        as_shapes = [replace(one, body={**one.body, "target": "shape"}) for one in asked]
+        yield QualityWorld(
+            "drawn", folder, {"its maker's picture": asked, "the same among shapes": as_shapes}
+        )
 
     def _captioned(self, world: str) -> QualityWorld:
         lines = self._lines(world)

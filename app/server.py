@@ -5,6 +5,7 @@ import gc
 import json
 import signal
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -26,6 +27,7 @@ from multifold.errors import MultifoldError
 BACKLOG = 2048
 GRACE_SECONDS = 30  # seconds for what was accepted to be finished after a signal
 CHECK_SECONDS = 60  # for each request of the check
+SWITCH_SECONDS = 0.0005  # that a thread keeps the interpreter from others: ten times less than is usual
 GC_THRESHOLD = 20_000  # new objects between two collections
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -61,6 +63,7 @@ def run_until_stopped(collections: Collections, bound: socket.socket) -> int:
     for stop in STOP_SIGNALS:
         signal.signal(stop, lambda *_: None)
     threading.Thread(target=check.run, daemon=True).start()
+    sys.setswitchinterval(SWITCH_SECONDS)
     freeze_garbage_collector()
     server.run(sockets=[bound])
     print("stopped" if check.failure is None else f"stopped: {check.failure}", flush=True)

@@ -82,6 +82,8 @@ class Settings(BaseSettings):
     """Most files in one request."""
     max_batch: Annotated[int, Field(ge=1)] = 256
     """Most searches, items or inputs in one request."""
+    max_hits: Annotated[int, Field(ge=1)] = 10_000
+    """Most hits for which the searches of one request ask together."""
     max_pixels: Annotated[int, Field(ge=64)] = 64_000_000
     """Most pixels of one picture."""
     fetch_hosts: str = ""
@@ -92,8 +94,8 @@ class Settings(BaseSettings):
     batch: Annotated[int, Field(ge=1)] = 32
     """Most requests that are encoded together."""
     queue: Annotated[int, Field(ge=1)] = 256
-    """Most requests that wait for one kind of work. The next one gets status 429. So does one that would wait
-    too long."""
+    """Most requests of one client that wait for one kind of work, and a quarter of those of all. The next one
+    gets status 429. So does one that would wait too long."""
     streams: Annotated[int, Field(ge=1)] = 64
     """Most streams of events that are open, of which one client has half at most. The next one gets status
     429."""

@@ -2,10 +2,10 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from app.collections.changes import ChangeQueue
 from app.collections.evidence import EvidenceFitter
@@ -27,9 +27,22 @@ from index.store.filters import Filter
 from index.store.item_rows import ItemError
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
-from multifold.types import SIDE_OF, Feature, Hit, Item, Observation
+from multifold.types import SIDE_OF, Feature, Hit, Item, Mix, Observation
 
+HITS_OF_A_COST = 64  # so many more hits cost as much as another search
+COST_OF_EXPLAINING = 3.0  # some hits, see `app/search/insight.py`
 CLUSTER_SEARCHERS = 4  # threads that wait for Milvus and the database side by side; FAISS works in one
+
+
+SearchStep: TypeAlias = Query | Callable[[], list[Hit]]  # or what is done with some hits
+
+
+def search_cost(step: SearchStep) -> float:
+    """What a step costs, in searches with one part for a few hits."""
+    if callable(step):
+        return COST_OF_EXPLAINING
+    parts = len(step.vector.parts) if isinstance(step.vector, Mix) else 1
+    return parts + (step.offset + step.limit) / HITS_OF_A_COST
 
 
 def merge_patch(target: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,12 +78,13 @@ class CollectionService:
         self.deduplicator = Deduplicator(collection)
         self.run = workers.reading.run  # reads in a thread
         self._query_encoder = workers.query_encoder(observer)
-        self.searches: Batcher[Query, list[Hit]] = Batcher(
-            lambda queries: collection.search_many(queries),
+        self.searches: Batcher[SearchStep, list[Hit]] = Batcher(
+            self._search,
             most=settings.batch,
             room=settings.queue,
             threads=CLUSTER_SEARCHERS if settings.milvus else 1,
             watch=workers.telemetry.watch("search"),
+            cost=search_cost,
         )
         self.changes = ChangeQueue(
             collection, self.put, self.writing, settings, workers.telemetry.watch("write")
@@ -81,6 +95,12 @@ class CollectionService:
     @property
     def encoder(self) -> Encoder:
         return self.observer.encoder
+
+    def _search(self, steps: Sequence[SearchStep]) -> list[list[Hit]]:
+        """The hits of queries, which are searched together, and of other steps."""
+        queries = [step for step in steps if isinstance(step, Query)]
+        found = iter(self.collection.search_many(queries) if queries else ())
+        return [next(found) if isinstance(step, Query) else step() for step in steps]
 
     def evidence_model(self) -> EvidenceModel:
         """How evidence is weighted now; it is fitted again if the collection has grown, whoever wrote."""

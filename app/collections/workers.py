@@ -1,5 +1,6 @@
 """What the collections of a service share: threads, query encoders, metrics and the audit log."""
 
+from app.concurrency.clients import ClientLimit
 from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import ObservationEncoder
 from app.ingest.uploads import FileFetcher
@@ -12,13 +13,14 @@ MAKERS = 2  # threads that encode what is written
 
 
 class Workers:
-    """Each kind of work has threads and a bounded queue of its own, so that none keeps the others waiting."""
+    """Each kind of work has threads and a bounded queue of its own, and clients have turns in it."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.telemetry = Telemetry(log_all=settings.log == "all")
         self.audit = AuditLog(settings.data / "audit.jsonl")
         watch = self.telemetry.watch
+        self.searching = ClientLimit(settings.batch, settings.queue)
         self.reading = ThreadPool(settings.workers, settings.queue, watch("items"))
         self.making = ThreadPool(MAKERS, settings.queue, watch("make"))
         self.render = RenderPool(settings.renderers, settings.queue, watch("draw"))

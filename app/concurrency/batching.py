@@ -1,22 +1,24 @@
 """Requests of many clients become batches, at no cost to the one that comes alone.
 
-Requests wait in a bounded queue, in which one may let others pass. Threads take all that wait, up to the
-size of a batch, and answer them together: under load batches grow by themselves, and no request waits for a
-batch to fill. If a batch fails, each of its requests is tried on its own, so a bad one fails alone.
+Requests wait in a bounded queue, in which one may let others of its client pass; clients are served in turns.
+Threads take all that wait, up to the size of a batch, and answer them together: under load batches grow by
+themselves, and no request waits for a batch to fill. If a batch fails, each of its requests is tried on its
+own, so a bad one fails alone.
 
 What would wait longer than the queue's `patience` is refused when it comes, as what finds it full is.
 """
 
 import asyncio
-import heapq
 import itertools
 import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
+from app.concurrency.clients import client
+from app.concurrency.turns import TurnQueue, WaitingTurn
 from app.errors import ApiError
 from app.operations.logs import key_name
 
@@ -25,6 +27,8 @@ Answer = TypeVar("Answer")
 LONGEST_RETRY_SECONDS = 30
 LONGEST_WAIT = 5.0  # seconds, by how long requests take lately
 SMOOTHING = 0.1
+UNIT_SECONDS = 0.05  # that a batch takes, as far as can be told, if it is more than one request
+CLIENTS_ROOM = 4  # times as much as one client has, for all
 KeyName: TypeAlias = str | None
 OnBatch: TypeAlias = Callable[[Sequence[KeyName], float, float], None]  # whose; seconds waited, worked
 
@@ -38,16 +42,19 @@ class QueueFullError(ApiError):
         super().__init__(429, "busy", sentence, retry)
 
 
-@dataclass(order=True)
+@dataclass(frozen=True)
 class _Waiting(Generic[Request, Answer]):
-    """One request and the future of its answer; of two that are due at once, the first goes first."""
+    """One request and the future of its answer."""
 
-    due: float
-    number: int
-    request: Request = field(compare=False)
-    answer: "asyncio.Future[Answer]" = field(compare=False)
-    since: float = field(compare=False)
-    key: KeyName = field(compare=False)
+    request: Request
+    answer: "asyncio.Future[Answer]"
+    since: float
+    key: KeyName
+
+
+def same_cost(_request: object) -> float:
+    """For requests that cost about the same."""
+    return 1.0
 
 
 def ignore_batch(_keys: Sequence[KeyName], _waited: float, _worked: float) -> None:
@@ -55,7 +62,10 @@ def ignore_batch(_keys: Sequence[KeyName], _waited: float, _worked: float) -> No
 
 
 class Batcher(Generic[Request, Answer]):
-    """Requests of one event loop, answered by threads, which call `watch` after each batch."""
+    """Requests of one event loop, answered by threads, which call `watch` after each batch.
+
+    What is answered together costs `most` at most and takes little time, but for one request that takes more.
+    """
 
     def __init__(
         self,
@@ -66,26 +76,33 @@ class Batcher(Generic[Request, Answer]):
         threads: int = 1,
         watch: OnBatch = ignore_batch,
         patience: float = LONGEST_WAIT,
+        cost: Callable[[Request], float] = same_cost,
     ) -> None:
         self._work = work
+        self._cost = cost
         self._most = most
         self._room = room
         self._watch = watch
         self._patience = patience
-        self._queue: list[_Waiting[Request, Answer]] = []  # a heap
+        self._queue: TurnQueue[_Waiting[Request, Answer]] = TurnQueue()
         self._numbers = itertools.count()
         self._changed = threading.Condition()
         self._closing = False
-        self._each = 0.0  # seconds that one request takes, lately
+        self._each = 0.0  # seconds that a cost of one takes, lately
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(threads)]
         for thread in self._threads:
             thread.start()
 
     def refuse_if_full(self) -> None:
         """Refuse a request before any work is done for it."""
-        wait = len(self._queue) * self._each / len(self._threads)
-        if len(self._queue) >= self._room or wait > self._patience:
-            raise QueueFullError(len(self._queue), wait)
+        name = client.get()
+        with self._changed:
+            own = self._queue.length(name)
+            waiting = own or len(self._queue)
+            full = own >= self._room or self._queue.total_length(self._room) >= CLIENTS_ROOM * self._room
+            wait = self._queue.cost_before(name) * self._each / len(self._threads)
+        if full or wait > self._patience:
+            raise QueueFullError(waiting, wait)
 
     async def ask(
         self, request: Request, *, delay: float = 0.0, admitted: bool = False, finishes: bool = False
@@ -99,31 +116,28 @@ class Batcher(Generic[Request, Answer]):
             self.refuse_if_full()
         since = time.perf_counter()
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        job = _Waiting(since + delay, next(self._numbers), request, answer, since, key_name.get())
+        waiting = _Waiting(request, answer, since, key_name.get())
+        number = next(self._numbers)
+        turn = WaitingTurn(since + delay, number, waiting, client.get(), self._cost(request))
         with self._changed:
             if self._closing:
                 raise QueueFullError(len(self._queue), 1.0)
-            heapq.heappush(self._queue, job)
+            self._queue.add(turn)
             self._changed.notify()
         while True:
             try:
                 return await (asyncio.shield(answer) if finishes else answer)
             except asyncio.CancelledError:
-                if self._withdraw(job) or not finishes:
+                with self._changed:
+                    withdrawn = self._queue.remove(turn)
+                if withdrawn or not finishes:
                     answer.cancel()
                     raise
 
-    def _withdraw(self, job: _Waiting[Request, Answer]) -> bool:
-        """Take a request out of the queue, if it still waits there."""
-        with self._changed:
-            if waits := job in self._queue:
-                self._queue.remove(job)
-                heapq.heapify(self._queue)
-            return waits
-
     @property
     def waiting(self) -> int:
-        return len(self._queue)
+        with self._changed:
+            return len(self._queue)
 
     def close(self) -> None:
         """Answer what was accepted, and stop. Call it where the event loop is free to run, or has ended."""
@@ -134,21 +148,23 @@ class Batcher(Generic[Request, Answer]):
             thread.join()
 
     def _serve(self) -> None:
-        while batch := self._next():
+        while turns := self._next():
+            batch = [turn.work for turn in turns]
             start = time.perf_counter()
             outcomes = self._outcomes([job.request for job in batch])
             took = time.perf_counter() - start
-            self._each += SMOOTHING * (took / len(batch) - self._each)
+            self._each += SMOOTHING * (took / sum(turn.cost for turn in turns) - self._each)
             self._watch([job.key for job in batch], start - batch[0].since, took)
             loop = batch[0].answer.get_loop()
             if not loop.is_closed():
                 loop.call_soon_threadsafe(_deliver, batch, outcomes)
 
-    def _next(self) -> list[_Waiting[Request, Answer]]:
+    def _next(self) -> list[WaitingTurn[_Waiting[Request, Answer]]]:
         """The waiting requests, once there are some; none when it is time to stop."""
         with self._changed:
-            self._changed.wait_for(lambda: self._queue or self._closing)
-            return [heapq.heappop(self._queue) for _ in range(min(self._most, len(self._queue)))]
+            self._changed.wait_for(lambda: len(self._queue) or self._closing)
+            unit = UNIT_SECONDS / max(self._each, UNIT_SECONDS / self._most)
+            return self._queue.take(self._most, unit)
 
     def _outcomes(self, requests: list[Request]) -> list[Answer | Exception]:
         try:

@@ -1,11 +1,13 @@
-"""Who asks, and a number of places of which no client takes them all."""
+"""Who asks, and what no client has all of: places, and turns on the event loop."""
 
+import asyncio
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
+from weakref import WeakValueDictionary
 
 from app.errors import ApiError
 
@@ -46,3 +48,37 @@ class Places:
         finally:
             self._taken[name] -= 1
             self._taken += Counter()  # forgets who has none
+
+
+class ClientLimit:
+    """Requests of each client that are at work at once; others wait. For one event loop.
+
+    The event loop has no turns of its own: what is at work there holds up all others.
+    """
+
+    def __init__(self, most: int, room: int) -> None:
+        self._most = most
+        self._room = room
+        self._waiting: Counter[str] = Counter()
+        self._limits: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    def refuse_if_full(self) -> None:
+        """Refuse a request before any work is done for it."""
+        waiting = self._waiting[client.get()]
+        if waiting >= self._room:
+            raise ApiError(429, "busy", f"{waiting} of your requests are waiting; try again in 1 s", 1)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        name = client.get()
+        limit = self._limits.setdefault(name, asyncio.Semaphore(self._most))
+        self._waiting[name] += 1
+        try:
+            await limit.acquire()
+        finally:
+            self._waiting[name] -= 1
+            self._waiting += Counter()
+        try:
+            yield
+        finally:
+            limit.release()

@@ -1,8 +1,9 @@
 """Traversals to the root and explanations of a match, for one collection."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -13,6 +14,7 @@ from app.errors import ApiError
 from app.ingest.originals import find_stored_mesh
 from app.search.parts import ImageQueryPart, QueryPart, TextQueryPart
 from index.search.query import Query
+from index.store import browse
 from multifold import types
 from multifold.analysis import explanation, traversal
 from multifold.analysis.explanation import HeatMap, WordShares, check_method, isolate_part
@@ -26,11 +28,13 @@ from multifold.wire.insight import ExplainOptions
 from renderers.cameras import rig
 
 CAPTIONS_A_STEP = 5  # captions of the collection that are nearest to each step
+HITS_A_STEP = 32  # that are explained together, while others wait
 BACKGROUND_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 
 CaptionTraversal: TypeAlias = tuple[Sequence[CaptionPath], dict[str, str]]  # and the item of each caption
 ExplainedSurface: TypeAlias = tuple[SurfaceShares, Sequence[HeatMap]]  # and a heat map for each view
 MatchEvidence: TypeAlias = tuple[HeatMap | None, WordShares | None]  # neither for a mesh, an item or a vector
+WeightedVector: TypeAlias = tuple[Vector, float]
 Scored: TypeAlias = tuple[float, Observation]
 NO_MESH = "the mesh of this item is not kept here, so its points cannot be drawn"
 
@@ -82,26 +86,42 @@ def score_features(encoder: Encoder, query: Vector, features: Sequence[Feature])
     return scores
 
 
-def score_sides(encoder: Encoder, query: Vector, item: Item) -> dict[Side, float]:
-    """The index score of each side of an item, its observations as one."""
-    every = {side: types.features_of(item.observations, side) for side in SIDES}
-    sides = {side: features for side, features in every.items() if features}
-    pooled = [types.pool_mean(np.stack(features)) for features in sides.values()]
-    return dict(zip(sides, score_features(encoder, query, pooled), strict=True))
+def score_sides(
+    encoder: Encoder, parts: Sequence[WeightedVector], items: Sequence[Item]
+) -> list[dict[Side, float]]:
+    """The weighted sum of the parts' index scores for each side of each item, its observations as one."""
+    scores: list[dict[Side, float]] = [{} for _ in items]
+    pooled = [
+        (place, side, types.pool_mean(np.stack(features)))
+        for place, item in enumerate(items)
+        for side in SIDES
+        if (features := types.features_of(item.observations, side))
+    ]
+    if pooled:
+        queries = np.stack([vector for vector, _ in parts])
+        weights = np.array([weight for _, weight in parts])
+        vectors = encoder.vectors(np.stack([feature for _, _, feature in pooled]))
+        sums = weights @ similarities(encoder, queries, vectors)
+        for (place, side, _), score in zip(pooled, sums.tolist(), strict=True):
+            scores[place][side] = score
+    return scores
 
 
-def with_side_scores(
-    service: CollectionService, parts: Sequence[tuple[Vector, float]], hits: Sequence[Hit]
+async def with_side_scores(
+    service: CollectionService, parts: Sequence[WeightedVector], hits: Sequence[Hit]
 ) -> list[Hit]:
-    """Hits with the weighted sum of the parts' scores for each side; none for an item that has just gone."""
+    """Hits with the scores of their sides; none for an item that has just gone."""
 
-    def scores(item: Item | None) -> dict[Side, float]:
-        if item is None:
-            return {}
-        each = [(score_sides(service.encoder, vector, item), weight) for vector, weight in parts]
-        return {side: sum(weight * of_part[side] for of_part, weight in each) for side in each[0][0]}
+    def explain(some: Sequence[Hit]) -> list[Hit]:
+        items = service.collection.read(browse.items_of, [hit.id for hit in some])
+        scores = dict(zip(items, score_sides(service.encoder, parts, [*items.values()]), strict=True))
+        return [replace(hit, sides=scores.get(hit.id, {})) for hit in some]
 
-    return [replace(hit, sides=scores(service.collection.get(hit.id))) for hit in hits]
+    steps = [hits[start : start + HITS_A_STEP] for start in range(0, len(hits), HITS_A_STEP)]
+    explained = await asyncio.gather(
+        *(service.searches.ask(partial(explain, some), admitted=True) for some in steps)
+    )
+    return [hit for some in explained for hit in some]
 
 
 def token_shares(encoder: Encoder, query: Vector, feature: Feature) -> list[float]:
@@ -195,7 +215,7 @@ def explain_item(
         )
     return ItemExplanation(
         item=item,
-        sides=score_sides(encoder, query, item),
+        sides=score_sides(encoder, [(query, 1.0)], [item])[0],
         ranked=ranked,
         explained=explained,
         tokens=token_shares(encoder, query, observation.feature),

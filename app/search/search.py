@@ -231,7 +231,7 @@ async def explain_hits(
     if not planned.options.explain:
         return hits
     weighted = [(one.vector, weight) for one, (_, weight) in zip(encoded, planned.parts, strict=True)]
-    return await service.run(lambda: insight.with_side_scores(service, weighted, hits), admitted=True)
+    return await insight.with_side_scores(service, weighted, hits)
 
 
 def confidence_basis(planned: PlannedSearch) -> ConfidenceBasis | None:

@@ -25,3 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--seconds", type=float, default=3.0, help="of each turn")
     parser.add_argument("--turns", type=int, default=5, help="of each of the two")
+    parser.add_argument(
+        "--hungry", type=int, metavar="N", help="instead: one client beside another with N connections"
+    )

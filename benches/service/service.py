@@ -20,7 +20,7 @@ from app.search.parts import ImageQueryPart, TextQueryPart
 from app.search.search import make_query
 from app.settings import Settings
 from benches.reporting import head, row
-from benches.service import load
+from benches.service import hungry, load
 from benches.service.running_service import RunningService, run_service
 from benches.service.sample_collection import BenchQuery, fill_collection, photo_queries, text_queries
 from index.collection import Collection
@@ -39,6 +39,9 @@ def run(args: argparse.Namespace) -> int:
         settings = Settings(data=args.data or Path(folder), bundle=args.bundle, threads=1)
         encoder = open_drawing_encoder(settings.bundle, settings.threads)
         fill_collection(settings.data, encoder, args.items, args.views)
+        if args.hungry is not None:
+            hungry.measure(settings, args.hungry, args.seconds)
+            return 0
         with (
             run_service(settings, MULTIFOLD_CACHE="1") as service,
             Collection.open(settings.data, encoder, read_only=True) as collection,

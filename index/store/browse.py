@@ -119,12 +119,15 @@ def _item_of(row: TableRow, its: Sequence[Any]) -> Item:
     return Item(row["id"], sound, payload, files, notes, damaged)
 
 
+def items_of(connection: Connection, ids: Sequence[str]) -> dict[str, Item]:
+    """Each of these items that is there, with its observations in the order they were given."""
+    chosen = select(items).where(items.c.id.in_(VALUES))
+    rows = item_rows.read_rows(connection, chosen, list(filter(is_storable, ids)))
+    return {item.id: item for item in read_items(connection, [row._mapping for row in rows])}
+
+
 def read_item(connection: Connection, name: str) -> Item | None:
-    """One item with its observations, in the order they were given."""
-    if not is_storable(name):
-        return None
-    rows = connection.execute(select(items).where(items.c.id == name)).mappings().all()
-    return next(iter(read_items(connection, rows)), None)
+    return items_of(connection, [name]).get(name)
 
 
 def _damaged_observation(row: Any) -> Observation:  # noqa: ANN401 (a row of `observations`)

@@ -86,7 +86,8 @@ class LimitsSummary(Answer, kw_only=True):
     facet_hits: int = described("hits whose values are counted")
     mix: int = described("parts of a mixed query")
     batch: int = described("items or searches of one request")
-    waiting: int = described("requests that wait for the same thing")
+    batch_hits: int = described("of all searches of one request")
+    waiting: int = described("requests of one client that wait for the same thing")
     seconds: float = described("until a request is given up")
     render_seconds: float = described("until a mesh is given up")
 

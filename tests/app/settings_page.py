@@ -20,7 +20,8 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Shared stores": ("database", "connections", "bucket", "milvus", "milvus_token"),
     "Access": ("keys", "keys_file", "open_read", "fetch_hosts"),
     "Limits of a request": (
-        "max_body", "max_text", "max_files", "max_batch", "max_pixels", "request_timeout", "render_seconds",
+        "max_body", "max_text", "max_files", "max_batch", "max_hits", "max_pixels", "request_timeout",
+        "render_seconds",
     ),
     "Threads, processes and memory": (
         "threads", "batch", "queue", "streams", "cache", "decoders", "workers", "renderers",

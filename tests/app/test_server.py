@@ -5,7 +5,7 @@ import json
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,12 +13,16 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy import Connection
 
+from app.search import insight
 from benches.service.load import post_request
 from index.collection import Collection
 from index.maintenance.snapshot import SnapshotReport
+from index.store import browse
 from multifold.bundle.encoder import EncodedTexts, Encoder
-from tests.app.house import House, house
+from multifold.types import Item
+from tests.app.house import BOXES, House, house
 from tests.app.operations.test_telemetry import Scrape
 from tests.waiting import until, wait_for
 
@@ -157,6 +161,57 @@ def test_a_body_that_comes_slowly_is_given_up_and_holds_nobody_up(tmp_path: Path
         assert hasty.client.delete("/v1/items/a").status_code == 200
         for line in lines:
             assert line.recv(1 << 16).startswith(b"HTTP/1.1 503 ")
+
+
+def test_who_is_hungry_holds_up_no_other(small: House, door: Door) -> None:
+    """Other addresses have queues of their own, and are next."""
+    other = httpx.HTTPTransport(local_address="127.0.0.2")
+    with ThreadPoolExecutor(8) as people, httpx.Client(transport=other, timeout=600) as client:
+        first = people.submit(ask, small, "red")
+        wait_for(door.entered, "the first question to be read")
+        searches = [{"text": f"a red box {number}"} for number in range(40)]
+        hungry = people.submit(small.client.post, "/v1/search/batch", json={"searches": searches})
+        until(lambda: waiting(small) == 2)
+        assert ask(small, "blue").status_code == 429
+        asked = people.submit(client.post, f"{small.url}/v1/search", json={"text": "green"})
+        until(lambda: waiting(small) == 3)
+        door.open.set()
+        assert asked.result().status_code == first.result().status_code == 200
+        answers = hungry.result().json()["answers"]
+    assert sorted(door.read[:3]) == ["a red box 0", "green", "red"]
+    assert {one["error"]["code"] for one in answers if one["error"]} == {"busy"}
+
+
+def test_what_is_explained_stops_when_its_client_leaves(
+    tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[Sequence[str]] = []
+    go_on, plain = threading.Event(), browse.items_of
+
+    def read(connection: Connection, ids: Sequence[str]) -> dict[str, Item]:
+        reads.append(ids)
+        wait_for(go_on, "the client to leave")
+        return plain(connection, ids)
+
+    with house(tmp_path, bundle, workers=1) as shop:
+        for colour in BOXES:
+            shop.client.put(f"/v1/items/{colour}", files={"texts": (None, f"a {colour} box")})
+        monkeypatch.setattr(insight, "HITS_A_STEP", 1)
+        monkeypatch.setattr(browse, "items_of", read)
+        body = json.dumps({"text": "a box", "target": "text", "explain": True}).encode()
+        port = httpx.URL(shop.url).port
+        assert port is not None
+        with socket.create_connection(("127.0.0.1", port)) as line:
+            line.sendall(post_request("/v1/search", body, "application/json"))
+            until(lambda: len(reads) == 1)
+        shop.settle()
+        go_on.set()
+        monkeypatch.undo()
+        found = shop.client.post("/v1/search", content=body, headers={"content-type": "application/json"})
+        hits = found.json()["hits"]
+    assert [hit["sides"]["text"] for hit in hits] == pytest.approx([hit["score"] for hit in hits])
+    assert len(hits) == len(BOXES)
+    assert len(reads) == 1
 
 
 def test_nothing_is_encoded_for_those_who_left(small: House, door: Door) -> None:

@@ -64,6 +64,7 @@ router.add_api_route("/search/form", search_by_form, methods=["POST"], tags=["se
 @router.post("/search", tags=["search"], responses=body_errors(404))
 async def search(service: CollectionDep, address: AddressDep, body: Search) -> SearchAnswer:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
+    service.workers.searching.refuse_if_full()
     return await _answer(service, address, body)
 
 
@@ -73,10 +74,15 @@ async def search_many(
 ) -> BatchSearchAnswer:
     """Several searches at once; one that cannot be answered says why and leaves the others alone.
 
-    If none can be answered, the answer is an error, and has `answers` beside it.
+    If none can be answered, the answer is an error, and has `answers` beside it. All searches together may
+    ask for as many hits as `/v1/info` says (`batch_hits`).
     """
+    service.workers.searching.refuse_if_full()
     check_many(len(body.searches), "searches", service.settings.max_batch)
-    found = await asyncio.gather(*(_attempt(service, address, raw) for raw in body.searches))
+    searches = [_read_search(raw) for raw in body.searches]
+    hits = sum(one.limit for one in searches if isinstance(one, Search))
+    check_many(hits, "hits (`limit` of all searches together)", service.settings.max_hits)
+    found = await asyncio.gather(*(_attempt(service, address, one) for one in searches))
     refusals = [one for one in found if isinstance(one, MultifoldError)]
     answer = BatchSearchAnswer(tuple(map(_outcome, found)))
     if len(refusals) == len(found):
@@ -84,11 +90,20 @@ async def search_many(
     return answer
 
 
-async def _attempt(
-    service: CollectionService, address: str, raw: Mapping[str, Any]
-) -> SearchAnswer | MultifoldError:
+def _read_search(raw: Mapping[str, Any]) -> Search | MultifoldError:
     try:
-        return await _answer(service, address, validate(Search, raw))
+        return validate(Search, raw)
+    except MultifoldError as error:
+        return error
+
+
+async def _attempt(
+    service: CollectionService, address: str, search: Search | MultifoldError
+) -> SearchAnswer | MultifoldError:
+    if isinstance(search, MultifoldError):
+        return search
+    try:
+        return await _answer(service, address, search)
     except MultifoldError as error:
         return error
 
@@ -100,8 +115,9 @@ def _outcome(found: SearchAnswer | MultifoldError) -> BatchSearchOutcome:
 
 
 async def _answer(service: CollectionService, address: str, body: Search) -> SearchAnswer:
-    found = await run_search(service, read_parts(body, service.settings.max_text), body)
-    return serialize_answer(found, service, address, body.fields)
+    async with service.workers.searching.turn():
+        found = await run_search(service, read_parts(body, service.settings.max_text), body)
+        return serialize_answer(found, service, address, body.fields)
 
 
 async def find_similar(

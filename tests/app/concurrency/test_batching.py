@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.concurrency.batching import Batcher, QueueFullError
+from app.concurrency.batching import CLIENTS_ROOM, Batcher, QueueFullError
+from app.concurrency.clients import client
 from tests.waiting import wait_for
 
 
@@ -131,6 +132,72 @@ def test_what_would_wait_too_long_is_refused_when_it_comes() -> None:
         assert [await first, await waits, await batcher.ask(3)] == [2, 4, 6]
 
     assert run(test, patience=0.001).batches == [[1], [1], [2], [3]]
+
+
+def test_one_client_neither_fills_the_room_nor_uses_up_the_patience_of_another() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        client.set("hungry")
+        first = await occupied(kitchen, batcher)
+        await asyncio.sleep(0.05)
+        kitchen.open.set()
+        await first
+        kitchen.open.clear()
+        kitchen.entered.clear()
+        first = await occupied(kitchen, batcher)
+        (waits,) = await asked(batcher, 2)
+        with pytest.raises(QueueFullError):
+            batcher.refuse_if_full()
+        rest = [asyncio.create_task(batcher.ask(number, admitted=True)) for number in range(20, 50)]
+        await asyncio.sleep(0)
+        client.set("other")
+        (other,) = await asked(batcher, 100)
+        kitchen.open.set()
+        assert [await one for one in (first, waits, other)] == [2, 4, 200]
+        await asyncio.gather(*rest)
+
+    batches = run(test, room=2, patience=0.001).batches
+    assert sorted(batches[2]) == [2, 100]
+
+
+def test_the_room_of_all_clients_is_bounded() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        tasks = [await occupied(kitchen, batcher)]
+        for number in range(CLIENTS_ROOM):
+            client.set(f"client {number}")
+            tasks += await asked(batcher, 1)
+        client.set("one more")
+        with pytest.raises(QueueFullError, match=f"{CLIENTS_ROOM} requests are waiting"):
+            batcher.refuse_if_full()
+        kitchen.open.set()
+        await asyncio.gather(*tasks)
+
+    run(test, room=1)
+
+
+def test_clients_come_and_go_while_others_ask_for_room() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        kitchen.open.set()
+
+        async def ask(name: str) -> None:
+            client.set(name)
+            for _ in range(50):
+                batcher.refuse_if_full()
+                assert batcher.waiting >= 0
+                assert await batcher.ask(2) == 4
+
+        await asyncio.gather(*(ask(f"client {number}") for number in range(40)))
+
+    run(test, room=100, most=2, threads=4)
+
+
+def test_a_batch_costs_no_more_than_as_many_ordinary_requests() -> None:
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        first = await occupied(kitchen, batcher)
+        rest = await asked(batcher, 5, 2, 2, 2, 2, 9)
+        kitchen.open.set()
+        await asyncio.gather(first, *rest)
+
+    assert run(test, most=8, cost=float).batches == [[1], [5, 2], [2, 2, 2], [9]]
 
 
 def test_who_goes_away_hears_what_became_of_what_has_begun_if_it_finishes() -> None:

@@ -1,10 +1,11 @@
 """Clients are told apart, and none takes all places."""
 
+import asyncio
 from contextlib import ExitStack
 
 import pytest
 
-from app.concurrency.clients import Places, client, client_at
+from app.concurrency.clients import ClientLimit, Places, client, client_at
 from app.errors import ApiError
 
 
@@ -36,3 +37,35 @@ def test_one_client_has_half_of_the_places_and_all_have_no_more_than_there_are(p
             assert (caught.value.status, caught.value.code, caught.value.retry_after) == (429, "busy", 7)
     with room.take():  # all have been given back
         pass
+
+
+def test_so_many_requests_of_each_client_are_at_work_and_what_finds_too_many_waiting_is_refused() -> None:
+    at_work: list[str] = []
+    go_on = asyncio.Event()
+
+    async def work(limit: ClientLimit) -> None:
+        async with limit.turn():
+            at_work.append(client.get())
+            await go_on.wait()
+
+    async def whole() -> None:
+        limit = ClientLimit(2, room=3)
+        client.set("hungry")
+        tasks = [asyncio.create_task(work(limit)) for _ in range(5)]
+        await asyncio.sleep(0)
+        with pytest.raises(ApiError, match="3 of your requests are waiting") as caught:
+            limit.refuse_if_full()
+        assert (caught.value.status, caught.value.retry_after) == (429, 1)
+        client.set("other")
+        limit.refuse_if_full()
+        tasks.append(asyncio.create_task(work(limit)))
+        await asyncio.sleep(0)
+        assert at_work == ["hungry", "hungry", "other"]
+        tasks.pop(2).cancel()
+        go_on.set()
+        await asyncio.gather(*tasks)
+        client.set("hungry")
+        limit.refuse_if_full()
+
+    asyncio.run(whole())
+    assert at_work.count("hungry") == 4

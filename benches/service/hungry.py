@@ -99,7 +99,7 @@ def beside(service: RunningService, load: HungryLoad, seconds: float) -> HungryT
     with watch_memory(service.process) as sizes:
         turn = HungryTurn(search_for(service, seconds))
     turn.largest_bytes = max(sizes)
-    turn.statuses = {status: count for status, count in enumerate(statuses) if count and status}
+    turn.statuses = {status: count for status, count in enumerate(statuses[:]) if count and status}
     hungry.terminate()
     hungry.join()
     settle(service)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from app.collections.changes import ChangeQueue
 from app.collections.evidence import EvidenceFitter
 from app.collections.workers import Workers
-from app.concurrency.batching import Batcher
+from app.concurrency.batching import UNIT_SECONDS, Batcher
 from app.encoding.observations import MeshData, MeshPath, ObservationEncoder
 from app.errors import ApiError
 from app.ingest import pipeline
@@ -85,6 +85,7 @@ class CollectionService:
             threads=CLUSTER_SEARCHERS if settings.milvus else 1,
             watch=workers.telemetry.watch("search"),
             cost=search_cost,
+            unit_seconds=UNIT_SECONDS,
         )
         self.changes = ChangeQueue(
             collection, self.put, self.writing, settings, workers.telemetry.watch("write")

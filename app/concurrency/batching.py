@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 LONGEST_RETRY_SECONDS = 30
 LONGEST_WAIT = 5.0  # seconds, by how long requests take lately
 SMOOTHING = 0.1
-UNIT_SECONDS = 0.05  # that a batch takes, as far as can be told, if it is more than one request
+UNIT_SECONDS = 0.05  # for a batch of what others wait for meanwhile
 CLIENTS_ROOM = 4  # times as much as one client has, for all
 KeyName: TypeAlias = str | None
 OnBatch: TypeAlias = Callable[[Sequence[KeyName], float, float], None]  # whose; seconds waited, worked
@@ -64,7 +64,8 @@ def ignore_batch(_keys: Sequence[KeyName], _waited: float, _worked: float) -> No
 class Batcher(Generic[Request, Answer]):
     """Requests of one event loop, answered by threads, which call `watch` after each batch.
 
-    What is answered together costs `most` at most and takes little time, but for one request that takes more.
+    What is answered together costs `most` at most and takes `unit_seconds` at most, as far as can be told,
+    but for one request that takes more.
     """
 
     def __init__(
@@ -77,9 +78,11 @@ class Batcher(Generic[Request, Answer]):
         watch: OnBatch = ignore_batch,
         patience: float = LONGEST_WAIT,
         cost: Callable[[Request], float] = same_cost,
+        unit_seconds: float = math.inf,
     ) -> None:
         self._work = work
         self._cost = cost
+        self._unit_seconds = unit_seconds
         self._most = most
         self._room = room
         self._watch = watch
@@ -163,7 +166,7 @@ class Batcher(Generic[Request, Answer]):
         """The waiting requests, once there are some; none when it is time to stop."""
         with self._changed:
             self._changed.wait_for(lambda: len(self._queue) or self._closing)
-            unit = UNIT_SECONDS / max(self._each, UNIT_SECONDS / self._most)
+            unit = min(self._most, self._unit_seconds / self._each) if self._each else self._most
             return self._queue.take(self._most, unit)
 
     def _outcomes(self, requests: list[Request]) -> list[Answer | Exception]:

@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from app.concurrency.batching import Batcher
+from app.concurrency.batching import UNIT_SECONDS, Batcher
 from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
@@ -82,9 +82,14 @@ class QueryEncoder:
         self._observer = observer
         self._cache: LruCache[Hashable, EncodedPart] = LruCache(settings.cache)
         room = settings.queue
+        most = settings.batch
         watch = telemetry.watch
-        self._texts = Batcher(self._encode_texts, most=settings.batch, room=room, watch=watch("text"))
-        self._pictures = Batcher(self._encode_pictures, most=settings.batch, room=room, watch=watch("image"))
+        self._texts = Batcher(
+            self._encode_texts, most=most, room=room, watch=watch("text"), unit_seconds=UNIT_SECONDS
+        )
+        self._pictures = Batcher(
+            self._encode_pictures, most=most, room=room, watch=watch("image"), unit_seconds=UNIT_SECONDS
+        )
         self._decode_pool = ThreadPool(settings.decoders, room, watch("decode"))
         self._render_pool = render_pool
 

@@ -200,6 +200,25 @@ def test_a_batch_costs_no_more_than_as_many_ordinary_requests() -> None:
     assert run(test, most=8, cost=float).batches == [[1], [5, 2], [2, 2, 2], [9]]
 
 
+def test_what_takes_long_is_done_in_smaller_batches_where_others_wait_for_it() -> None:
+    """What is cheap together, such as changes in one transaction, says nothing of it."""
+
+    async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
+        first = await occupied(kitchen, batcher)
+        await asyncio.sleep(0.05)
+        kitchen.open.set()
+        await first
+        kitchen.open.clear()
+        kitchen.entered.clear()
+        first = await occupied(kitchen, batcher)
+        rest = await asked(batcher, 2, 3, 4)
+        kitchen.open.set()
+        await asyncio.gather(first, *rest)
+
+    assert run(test, unit_seconds=1e-6).batches == [[1], [1], [2], [3], [4]]
+    assert run(test).batches == [[1], [1], [2, 3, 4]]
+
+
 def test_who_goes_away_hears_what_became_of_what_has_begun_if_it_finishes() -> None:
     async def test(kitchen: Kitchen, batcher: Batcher[int, int]) -> None:
         first = asyncio.create_task(batcher.ask(1, finishes=True))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.legs.standard import HIGHEST, LOWEST, standardise
+from index.legs.standard import HIGHEST, LOWEST, TELLING, standardise
 
 
 def plain(scores: list[float], known: list[float]) -> list[float]:
@@ -34,3 +34,14 @@ def test_what_is_missing_is_0_and_nothing_known_says_nothing() -> None:
 def test_scores_that_are_all_alike_are_0_and_others_go_to_the_ends() -> None:
     scores = np.array([2.0] * 8 + [1.0, 3.0], np.float32)
     assert standardise(scores, np.arange(10) < 8).tolist() == [0.0] * 8 + [LOWEST, HIGHEST]
+
+
+def test_the_fewer_are_known_where_most_are_missing_the_less_a_deviation_counts() -> None:
+    known = [0.1, 0.2, 0.4]
+    scores = np.array([*known, *[np.nan] * 61], np.float32)
+    background = np.ones(64, np.bool_)
+    wanted = [one * len(known) / TELLING for one in plain(known, known)]
+    assert standardise(scores, background)[:3] == pytest.approx(wanted, abs=1e-5)
+    assert standardise(scores[:3], background[:3]) == pytest.approx(plain(known, known), abs=1e-5)
+    half = np.array([*known, np.nan, np.nan, np.nan], np.float32)
+    assert standardise(half, background[:6])[:3] == pytest.approx(plain(known, known), abs=1e-5)

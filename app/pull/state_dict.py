@@ -20,7 +20,8 @@ from app.pull.published_files import PullError
 Weights: TypeAlias = Mapping[str, np.ndarray]
 FORMAT = 0x1950A86A20F9469CFC6C
 NUMBERS: Mapping[str, np.dtype[Any]] = {"FloatStorage": np.dtype("<f4"), "LongStorage": np.dtype("<i8")}
-NO_STATE = AttributeError, EOFError, IndexError, KeyError, TypeError, ValueError  # what other files lead to
+# What other files lead to
+NO_STATE = (AttributeError, EOFError, IndexError, KeyError, TypeError, ValueError, pickle.UnpicklingError)
 COUNT = np.dtype("<i8")  # of the numbers of a storage, before them
 
 
@@ -92,13 +93,5 @@ def read_state_dict(data: bytes) -> Weights:
             numbers = file.read(count * storage.kind.itemsize)
             storage.numbers = np.frombuffer(numbers, storage.kind)
         return {name: tensor.read() for name, tensor in tensors.items()}
-    except (
-        AttributeError,
-        EOFError,
-        IndexError,
-        KeyError,
-        TypeError,
-        ValueError,
-        pickle.UnpicklingError,
-    ) as error:
+    except NO_STATE as error:
         raise PullError(f"this is no state dict as torch wrote it before its archives: {error}") from error

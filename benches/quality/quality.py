@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float64
 
+from app.settings import DEMO_BUNDLE, GENERAL_BUNDLE
 from benches.quality.encoders import write_random_bundle, write_with_reader
 from benches.quality.served import QuestionOutcome, ServedCollection, run_command, serve
 from benches.quality.worlds import CAPTIONS, AskedQuestion, QualityWorld, WorldMaker
 from benches.reporting import head, row
 from multifold.errors import MultifoldError
 
-DEMO = Path("bundles/furniture")
-GENERAL = Path("bundles/general")
 OF_DATA = ("models", "emoji", "symbols", "objects", "drawn")
 LEGS: Mapping[str, Mapping[str, str]] = {
     "words": {"lexical": "only"},
@@ -60,11 +59,11 @@ def run(args: argparse.Namespace) -> int:
 
 def _bundles(args: argparse.Namespace, folder: Path) -> Mapping[str, Path]:
     """The folders of the encoders; a good one only where a bundle or a reader is given."""
-    bundles = {"demo": DEMO, "random": write_random_bundle(DEMO, folder / "random")}
-    if GENERAL.is_dir():
-        bundles["general"] = GENERAL
+    bundles = {"demo": DEMO_BUNDLE, "random": write_random_bundle(DEMO_BUNDLE, folder / "random")}
+    if GENERAL_BUNDLE.is_dir():
+        bundles["general"] = GENERAL_BUNDLE
     if args.reader is not None:
-        bundles["good"] = write_with_reader(args.bundle or DEMO, args.reader, folder / "good")
+        bundles["good"] = write_with_reader(args.bundle or DEMO_BUNDLE, args.reader, folder / "good")
     elif args.bundle is not None:
         bundles["good"] = args.bundle
     return {name: bundle for name, bundle in bundles.items() if name in args.encoder}

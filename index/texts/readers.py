@@ -121,7 +121,7 @@ class ReaderIndex:
         for part in self._segments.now:
             places = part.places(editions)
             there = places >= 0
-            known[there] = np.diff(part.starts)[places[there]] > 0
+            known[there] = part.starts[places[there] + 1] > part.starts[places[there]]
         return known
 
     def count(self) -> int:

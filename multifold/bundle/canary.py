@@ -116,9 +116,9 @@ def _check_features(
     actual, expected = actual[says], expected[says]
     lengths, wanted = np.linalg.norm(actual, axis=1), np.linalg.norm(expected, axis=1)
     cosines = (actual * expected).sum(1) / np.maximum(lengths * wanted, 1e-12)
-    if not cosines.min() >= limit.cosine:  # so that NaN is refused too
+    if not cosines.min(initial=1.0) >= limit.cosine:  # so that NaN is refused too
         _refuse(encoder, stage, f"a cosine of {cosines.min():.6f} where {limit.cosine} is the least")
-    if not np.abs(lengths / np.maximum(wanted, 1e-12) - 1).max() <= limit.norm:
+    if not np.abs(lengths / np.maximum(wanted, 1e-12) - 1).max(initial=0.0) <= limit.norm:
         _refuse(encoder, stage, "the length of its features")
 
 

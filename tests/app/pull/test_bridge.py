@@ -4,9 +4,14 @@ import numpy as np
 import pytest
 from torchvision.models import EfficientNet_B0_Weights
 
-from app.pull.bridge import CLASSES_FILE, LOOK, MEANING, Bridge, class_names, make_bridge
+from app.pull.bridge import CLASSES_FILE, LOOK, MEANING, Bridge, make_bridge
 from app.pull.efficientnet import read_weights
 from multifold.bundle.text_reader import SentenceReader, packaged_reader
+
+
+def class_names() -> list[str]:
+    lines = CLASSES_FILE.read_text(encoding="ascii").splitlines()
+    return [line.partition("|")[0] for line in lines]
 
 
 def test_each_class_has_a_name_of_its_own_and_three_scenes() -> None:

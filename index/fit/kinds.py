@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 RightBy: TypeAlias = Literal["captions", "names", "verdicts"]  # the same ones as the owner's; good ones
+# Which texts are hidden: one caption of its owner, whose others are known; all of its owner's; all there are.
+HiddenTexts: TypeAlias = Literal["nothing", "caption", "its texts", "every text"]
 
 
 @dataclass(frozen=True)
@@ -17,8 +19,7 @@ class QuestionKind:
     right_by: RightBy = "captions"  # which items are right beside its owner
     usual: bool = True  # it teaches the weights of most queries
     wordless: bool = False  # it teaches those of queries whose words no item has
-    hides_caption: bool = False  # one caption is hidden, and others of its owner are known
-    hides_texts: bool = False  # no item has a text meanwhile
+    hides: HiddenTexts = "nothing"
     needs_captions: bool = False  # it teaches only where other questions hide captions
     weight: float = 1.0  # how much it counts
     teaches: float = 1.0  # so many times its weight it counts for weights,
@@ -34,15 +35,17 @@ class QuestionKind:
         return self.confidence + (self.wordless_confidence - self.confidence) * strange
 
 
-CAPTION = QuestionKind("caption", hides_caption=True)
-NO_TEXTS = QuestionKind("no texts", wordless=True, hides_texts=True, wordless_confidence=0.0)
-SOME_WORDS = QuestionKind("some words", hides_caption=True)
+CAPTION = QuestionKind("caption", hides="caption")
+NO_TEXTS = QuestionKind("no texts", wordless=True, hides="every text", wordless_confidence=0.0)
+# Of an item that has no text beside others that have some: as many as there are such items.
+UNWRITTEN = QuestionKind("unwritten", wordless=True, hides="its texts")
+SOME_WORDS = QuestionKind("some words", hides="caption")
 # Of an item with one caption. Without questions that hide captions, names would make words count too much for
 # other queries, and hidden words too little.
 STRANGE_WORDS = QuestionKind("strange words", needs_captions=True, wordless_confidence=0.0)
 # What pictures say of names, where nobody wrote any. It tells nothing of queries by words.
 BARE_NAME = QuestionKind(
-    "bare name", right_by="names", usual=False, wordless=True, hides_texts=True, confidence=0.0,
+    "bare name", right_by="names", usual=False, wordless=True, hides="every text", confidence=0.0,
     wordless_confidence=0.0,
 )  # fmt: skip
 NAME = QuestionKind("name", right_by="names", needs_captions=True, wordless_confidence=0.0)

@@ -24,6 +24,7 @@ from index.fit.kinds import (
     QUOTE,
     SOME_WORDS,
     STRANGE_WORDS,
+    UNWRITTEN,
     QuestionKind,
 )
 from index.store.browse import editions_of, read_items, sample_editions
@@ -91,7 +92,8 @@ def questions(items: Sequence[KnownItem], encode: TextEncoder | None, seed: int 
     """What the items are asked with."""
     random = np.random.default_rng(seed)
     common = common_words(text for item in items for text in item.texts.captions)
-    every = [one for item in items for one in _hidden_captions(item, random)]
+    unwritten = sum(says_nothing(item.texts) for item in items) / max(len(items), 1)
+    every = [one for item in items for one in _hidden_captions(item, unwritten, random)]
     every += [one for item in items for side in ("image", "shape") for one in _pictures(item, side, random)]
     short = [one for item in items for one in _short_texts(item, common, random)]
     return every + _encoded(short, encode)
@@ -131,8 +133,10 @@ def judged_questions(now: Connection, encode: TextEncoder | None) -> list[Questi
     return _encoded(every, encode)
 
 
-def _hidden_captions(one: KnownItem, random: np.random.Generator) -> Iterator[Question]:
-    """A whole caption, with all others known, and where no item has a text."""
+def _hidden_captions(one: KnownItem, unwritten: float, random: np.random.Generator) -> Iterator[Question]:
+    """A whole caption, with all others known, where no item has a text and, for the share of items that have
+    none, where only its own has none.
+    """
     captions, features = one.texts.captions, one.features("text")
     saying = places_that_say_something(one.texts)
     if not saying or len(captions) != len(features):
@@ -140,7 +144,10 @@ def _hidden_captions(one: KnownItem, random: np.random.Generator) -> Iterator[Qu
     hidden = int(random.choice(saying))
     if len(captions) > 1:
         yield _hiding(one, hidden, features[hidden], CAPTION, captions[hidden])
-    yield Question(one.edition, "text", features[hidden], NO_TEXTS, captions[hidden])
+    whole = Question(one.edition, "text", features[hidden], NO_TEXTS, captions[hidden])
+    yield whole
+    if random.random() < unwritten / (1 - unwritten):
+        yield replace(whole, kind=UNWRITTEN, known=[], texts=ItemTexts(one.edition, ""))
 
 
 def _hiding(one: KnownItem, hidden: int, feature: Feature | None, kind: QuestionKind, text: str) -> Question:
@@ -149,6 +156,11 @@ def _hiding(one: KnownItem, hidden: int, feature: Feature | None, kind: Question
     texts = replace(one.texts, captions=tuple(one.texts.captions[place] for place in rest))
     features = one.features("text")
     return Question(one.edition, "text", feature, kind, text, [features[place] for place in rest], texts)
+
+
+def says_nothing(texts: ItemTexts) -> bool:
+    """Whether nobody wrote anything of an item: it has no caption, and its name is a number or a camera's."""
+    return not texts.captions and not written_name(texts)
 
 
 def common_words(texts: Iterable[str]) -> set[str]:

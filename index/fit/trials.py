@@ -96,7 +96,9 @@ class TrialMaker:
             background &= ~right
         elif question.text is not None:
             right |= self._equal(question, editions, now)
-        bare = np.ones(len(editions), np.bool_) if question.kind.hides_texts else None
+        bare = asked.bare(editions, raw)
+        bare |= question.kind.hides == "every text"
+        bare[place] |= question.kind.hides == "its texts"
         scores = asked.weighed(editions, raw, background, legs, bare)
         allowed = np.isin(editions, candidates) | right
         size = searcher.engines.size()
@@ -104,7 +106,7 @@ class TrialMaker:
 
     def _hide(self, question: Question, legs: Sequence[SearchLeg], raw: dict[Leg, Raw], place: int) -> None:
         """Score the owner by what is known of it, and nothing else."""
-        if question.kind.hides_texts:
+        if question.kind.hides == "every text":
             for leg in [leg for leg in raw if BY_NAME[leg].of_texts]:
                 del raw[leg]
         for one in legs:

@@ -28,11 +28,11 @@ def has_lone_captions(trials: Sequence[Trial]) -> bool:
     """Whether items have captions, and none has two. Then a question either is what its item says, or asks
     for one that says nothing meanwhile: neither is like what people ask.
     """
-    return not _hides_captions(trials) and any(trial.kind.hides_texts for trial in trials)
+    return not _hides_captions(trials) and any(trial.kind.hides == "every text" for trial in trials)
 
 
 def _hides_captions(trials: Sequence[Trial]) -> bool:
-    return any(trial.kind.hides_caption for trial in trials)
+    return any(trial.kind.hides == "caption" for trial in trials)
 
 
 def _counts(trials: Sequence[Trial]) -> Float64[np.ndarray, " t"]:

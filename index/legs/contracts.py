@@ -46,6 +46,7 @@ class Asked:
     vector: Vector | Mix
     texts: TextIndexSet
     text: str | None = None
+    side: Side = "text"
     pool: Pooling = "mean"
     exact: bool = False  # candidates too are the best of every row
     own: Mapping[Aspect, Vector] = field(default_factory=dict)

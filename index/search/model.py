@@ -20,11 +20,12 @@ log = logging.getLogger(__name__)
 
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 
-RULES = 23  # another number fits every stored model again
+RULES = 24  # another number fits every stored model again
 
 PRIOR_SPREAD = 0.4  # how far a fit may carry a weight (std. dev.)
 ENOUGH_BACKGROUND = 64  # items that a picture stands out of by more than chance
 MEANINGLESS = 0.5  # nats beyond what others have together, that a query without a meaning may have
+UNPROVED_SIGHT = 0.25  # of an encoder that does not say that it sees, until it is measured
 UNHEARD, FAMILIAR = 0.3, 0.7  # the share of a query's rarity that an item has: up to, and no longer from
 
 
@@ -77,6 +78,8 @@ class SideModel:
     judgements: int = 0  # of people, that are among them
     wordless: Weights = field(default_factory=wordless_weights)  # where no item has the words
     meaningless: float = MEANINGLESS  # the gain of most queries without a meaning, whose words no item has
+    # 0 to 1, of pictures that ask: how well texts find the pictures of their items. None: not measured.
+    sight: float | None = None
     # Of the collection's own questions, by the weights that other items gave; those that gained least first.
     outcomes: Mapping[QueryClass, tuple[Outcome, ...]] = field(default_factory=dict)
 
@@ -113,6 +116,7 @@ class SideModel:
             fields["judgements"],
             in_order(fields["wordless"]),
             fields["meaningless"],
+            fields["sight"],
             {name: tuple(Outcome(*one) for one in some) for name, some in fields["outcomes"].items()},
         )
 

@@ -35,7 +35,7 @@ from index.legs.table import (
 from index.legs.vectors import SAME, SCORE
 from index.legs.words import COVERAGE, STATED, WORDS
 from index.search.confidence import WHOLE, Evidence, Rivals, confidences, find_rivals
-from index.search.model import SideModel, strangeness
+from index.search.model import UNPROVED_SIGHT, SideModel, strangeness
 from index.search.promise import class_of, cut_answer, is_unlike
 from index.texts.analysis import asks_phrase
 from multifold.compiling import compile_annotated
@@ -178,6 +178,7 @@ class Ring:
     present: Bool[np.ndarray, "n l"]
     stated: Float64[np.ndarray, " n"]
     bare: Bool[np.ndarray, " n"]
+    same: Bool[np.ndarray, " n"]
     evidence: Evidence
     sides: Mapping[Leg, Float32[np.ndarray, " n"]]  # the score of each side; NaN where it is missing
     learned: Evidence  # what examples add to the evidence
@@ -206,6 +207,7 @@ class Ring:
             scores.present[rows],
             scores.stated[rows],
             scores.bare[rows],
+            scores.same[rows] > 0,
             evidence[order],
             {side: raw[rows, SCORE] for side, raw in scores.raw.items()},
             learned[order],
@@ -280,7 +282,7 @@ class AskedLegs:
         raw = {leg.name: leg.scores(every) for leg in [*legs, *others]}
         background = np.zeros(len(every), np.bool_)
         background[np.searchsorted(every, self.background)] = True
-        return self.weighed(every, raw, background, legs)
+        return self.weighed(every, raw, background, legs, self.bare(every, raw))
 
     def weighed(
         self,
@@ -288,14 +290,13 @@ class AskedLegs:
         raw: Mapping[Leg, Raw],
         background: Bool[np.ndarray, " n"],
         legs: Sequence[SearchLeg],
-        bare: Bool[np.ndarray, " n"] | None = None,
+        bare: Bool[np.ndarray, " n"],
     ) -> Scores:
-        """The scores of some editions as they are weighted; which have no text is looked up if not given."""
+        """The scores of some editions as they are weighted."""
         values = np.zeros((len(editions), len(COLUMNS)), np.float32)
         for leg in legs:
             if leg.name in raw:
                 values[:, COLUMNS_OF[leg.name]] = leg.columns(raw[leg.name], background)
-        bare = self._bare(editions, raw) if bare is None else bare
         values[:, BARE] *= bare[:, None]
         scores = Scores(editions, raw, values, background, self.asked.length, bare)
         if WORDS.name not in raw:
@@ -307,7 +308,7 @@ class AskedLegs:
                     values[:, COLUMNS_OF[declared.name]] = 0
         return scores
 
-    def _bare(self, editions: Ids, raw: Mapping[Leg, Raw]) -> Bool[np.ndarray, " n"]:
+    def bare(self, editions: Ids, raw: Mapping[Leg, Raw]) -> Bool[np.ndarray, " n"]:
         """Which editions have no text that says anything."""
         if (reader := self.asked.texts.reader) is not None:
             return ~reader.knows(editions)
@@ -385,6 +386,7 @@ class AskedLegs:
             if not count:
                 break
             chances = confidences(model.confidence, ring.evidence, ring.stated, ring.bare, rivals)
+            chances *= np.where(ring.same, 1.0, self._sight(model))
             chances = np.minimum(np.minimum.accumulate(chances), least)
             chosen = range(max(page.start - place, 0), min(page.stop - place, count))
             found += [
@@ -394,6 +396,14 @@ class AskedLegs:
             place += count
             least = float(chances[count - 1])
         return found
+
+    def _sight(self, model: SideModel) -> float:
+        """How far it is trusted that the encoder sees what a picture shows; 1 for other queries."""
+        if self.asked.side != "image":
+            return 1.0
+        if model.sight is not None:
+            return model.sight
+        return 1.0 if self.asked.space.sees else UNPROVED_SIGHT
 
     def _needed(self, legs: list[SearchLeg], among: Candidates | None) -> list[SearchLeg]:
         """These legs; without those that take long, where an item has the words of the query."""

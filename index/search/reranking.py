@@ -73,7 +73,8 @@ def rerank(
         np.int64,
     )
     background = np.append(within.background, np.zeros(len(outside), np.bool_))
-    scores = asked.weighed(editions, raw, comparable(raw, background, rows), legs)
+    bare = asked.bare(editions, raw)
+    scores = asked.weighed(editions, raw, comparable(raw, background, rows), legs, bare)
     ratios = scores.ratios(model)[rows]
     evidence = ratios.sum(axis=1)
     rivals = scores.rivals(evidence, len(rows))

@@ -66,6 +66,7 @@ class Searcher:
             vector=query.vector,
             texts=self.texts.current,
             text=query.text,
+            side=query.side,
             pool=query.pool,
             exact=query.exact,
             own=query.own,

@@ -17,7 +17,7 @@ EVERY = [one for one in vars(kinds).values() if isinstance(one, QuestionKind)]
 
 
 def test_each_kind_has_a_name_and_what_people_asked_counts_most() -> None:
-    assert len({one.name for one in EVERY}) == len(EVERY) == 13
+    assert len({one.name for one in EVERY}) == len(EVERY) == 14
     assert all(JUDGED.weight > one.weight == 1 for one in EVERY if one is not JUDGED)
 
 

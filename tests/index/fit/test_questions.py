@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.fit.kinds import CAPTION, NO_TEXTS
+from index.fit.kinds import CAPTION, NO_TEXTS, UNWRITTEN
 from index.fit.questions import KnownItem, judged_questions, places_that_say_something, questions
 from index.fit.trials import TrialMaker
 from index.legs.table import COLUMNS
@@ -125,3 +125,15 @@ def test_captions_that_only_repeat_the_name_are_no_questions(
     hidden = [one for one in asked if one.texts]
     assert {one.text for one in hidden if one.kind in (CAPTION, NO_TEXTS)} <= {captions[n] for n in places}
     assert bool(hidden) == bool(places)
+
+
+@pytest.mark.parametrize(("silent", "asking"), [(0, 0), (100, 0), (50, 50), (90, 10)])
+def test_items_without_a_text_are_asked_for_as_often_as_there_are_such(silent: int, asking: int) -> None:
+    feature = np.ones(FEATURE, np.float32)
+    item = Item("IMG_0001.jpg", (caption(0, feature, "a red chair"),))
+    said = KnownItem(1, item, ItemTexts(1, item.id, captions=("a red chair",)))
+    mute = KnownItem(2, Item("IMG_0002.jpg", ()), ItemTexts(2, "IMG_0002.jpg"))
+    every = questions([said] * (100 - silent) + [mute] * silent, None)
+    unwritten = [one for one in every if one.kind is UNWRITTEN]
+    assert len(unwritten) == asking
+    assert all(one.texts == ItemTexts(1, "") and one.known == [] for one in unwritten)

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.fit.kinds import CAPTION, MESH, NEW_PICTURE, NO_TEXTS, PICTURE
+from index.fit.kinds import CAPTION, MESH, NEW_PICTURE, NO_TEXTS, PICTURE, UNWRITTEN
 from index.fit.questions import Question, questions, read_known_items
 from index.fit.trials import Trial, TrialMaker
 from index.legs.vectors import SAME, SCORE
 from index.store.browse import editions_of
+from index.texts.contracts import ItemTexts
 from multifold.types import Item, pool_mean
 from tests.index.coloured import coloured, without
 from tests.index.spaces import SPACE
@@ -84,3 +85,12 @@ def test_a_question_that_nothing_answers_teaches_nothing(collection: Collection)
     nothing = replace(trial.scores, values=np.zeros_like(trial.scores.values))
     assert not replace(trial, scores=nothing).tells
     assert not replace(trial, right=trial.candidates).tells  # most are right
+
+
+def test_an_item_without_texts_asks_beside_others_that_have_theirs(collection: Collection) -> None:
+    whole = next(one for one in asked(collection, "n007") if one.kind is NO_TEXTS)
+    (trial,) = trials(collection, replace(whole, kind=UNWRITTEN, known=[], texts=ItemTexts(0, "")))
+    owner = trial.scores.editions == trial.owner
+    assert trial.scores.bare.tolist() == owner.tolist()
+    assert np.isnan(trial.scores.raw["text"][owner, SCORE]).all()
+    assert not np.isnan(trial.scores.raw["text"][~owner, SCORE]).any()

@@ -135,6 +135,16 @@ class LegEvidence:
 
 
 @dataclass(frozen=True)
+class Presence:
+    """Whether a collection has what a query means."""
+
+    # Nats by which all items together say more than to a meaningless query; -inf: none has what is in quotes.
+    gain: float
+    well: bool  # whether anything stands out
+    unlike: bool = False  # whether the query gains less than nearly all questions of the collection's own
+
+
+@dataclass(frozen=True)
 class Hit:
     """An item found, and the observation of it that matched best."""
 
@@ -148,8 +158,7 @@ class Hit:
     same: tuple["Hit", ...] = ()  # others that show the same, if they were folded into this one
     sides: Mapping[Side, float] | None = None  # the score of each side of the item, if it was asked for
     evidence: tuple[LegEvidence, ...] = ()  # of each leg that was asked
-    gain: float | None = None  # nats by which the whole answer says more than one to a meaningless query
-    unlike: bool = False  # whether its query gains less than nearly all questions of the collection's own
+    presence: Presence | None = None  # whether the collection has what was meant: the same of all hits
 
 
 def features_of(observations: Iterable[Observation], side: Side) -> list[Feature]:

@@ -8,7 +8,7 @@ import pytest
 from jaxtyping import Float32, TypeCheckError
 
 from index.legs.table import COLUMNS
-from index.search.ranking import Scores
+from index.search.scores import Scores
 from multifold.types import Item
 from tests.shapes import check_arrays, names_array
 

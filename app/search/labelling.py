@@ -49,7 +49,7 @@ def rank_candidates(
     with service.collection.scoring() as (searcher, now):
         editions = _editions(now, [one for one in candidates if isinstance(one, str)])
         named: list[RerankCandidate] = [editions[one] if isinstance(one, str) else one for one in candidates]
-        return rerank(searcher.legs(query, now), query.model.of(query.side), named)
+        return rerank(searcher.asked(query, now), query.model.of(query.side), named)
 
 
 def classify(

@@ -1,7 +1,6 @@
 """A search of a collection, step by step: filter, encode, rank, threshold, explain, answer."""
 
 import asyncio
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,12 +18,11 @@ from app.settings import Settings
 from index.search.model import EvidenceModel
 from index.search.query import Query
 from index.store.filters import AndFilter, Filter, parse_filter
-from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Side
+from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Presence, Side
 from multifold.wire.search import LexicalMode, SearchOptions
 
 DUPLICATE_REACH_FACTOR = 2  # times as many hits are compared to fold duplicates,
 DUPLICATE_REACH_LIMIT = 2_000  # and no more than these
-CLEAR_CONFIDENCE = 0.5
 
 
 @dataclass(frozen=True)
@@ -152,10 +150,10 @@ async def rank_items(
         find = _find_folded if options.duplicates == "fold" else _find
         hits, following = page.cut(await find(service, query), first)
     if planned.side is None:  # a mix, an item or a vector: nothing like it was measured
-        hits = [replace(hit, confidence=None, unlike=False) for hit in hits]
+        hits = [unmeasured(hit) for hit in hits]
     if not page.place:
         nothing = options.error is not None and not hits
-        telemetry.answer(service.name, hits, unlike=nothing or any(hit.unlike for hit in hits[:1]))
+        telemetry.answer(service.name, hits, unlike=nothing or is_unlike(hits))
     return hits, following
 
 
@@ -243,7 +241,15 @@ def confidence_basis(planned: PlannedSearch) -> ConfidenceBasis | None:
 
 def matches_well(hits: Sequence[Hit]) -> bool:
     """Whether anything stands out of what a meaningless query finds, and phrases in quotes are anywhere."""
-    for hit in hits[:1]:
-        sure = (hit.confidence or 0.0) >= CLEAR_CONFIDENCE
-        return sure if hit.gain is None else hit.gain >= 0 or (hit.gain > -math.inf and sure)
-    return False
+    return any(hit.presence is not None and hit.presence.well for hit in hits[:1])
+
+
+def is_unlike(hits: Sequence[Hit]) -> bool:
+    """Whether the query is unlike what the collection was measured with."""
+    return any(hit.presence is not None and hit.presence.unlike for hit in hits[:1])
+
+
+def unmeasured(hit: Hit) -> Hit:
+    """A hit of a query that nothing is known of like it, but for how much it says."""
+    presence = hit.presence and Presence(hit.presence.gain, well=hit.presence.gain >= 0)
+    return replace(hit, confidence=None, presence=presence)

@@ -50,6 +50,7 @@ from index.search.model import (
 )
 from index.search.promise import Outcome, QueryClass, class_of
 from index.search.query import Query
+from index.search.ranking import rank
 from index.store.metadata import last_change, read_note, write_note
 from index.store.store import Store
 from multifold.errors import needs_extra
@@ -111,8 +112,9 @@ def _meaningless_gain(space: Space, reading: ReadSearcher, encode: TextEncoder, 
     for text, vector in zip(texts, space.vectors(encode(texts)), strict=True):
         query = Query(vector, text=text, own={"text": vector})
         with reading() as (searcher, now):
-            hits = searcher.legs(query, now).rank(replace(model, meaningless=0.0), range(1))
-        gains += [hit.gain for hit in hits]
+            found = rank(searcher.asked(query, now), replace(model, meaningless=0.0), range(1))
+        if found.presence is not None:
+            gains.append(found.presence.gain)
     return max(MEANINGLESS, float(np.quantile(gains, MOST_GAINS))) if gains else MEANINGLESS
 
 

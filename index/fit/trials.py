@@ -16,8 +16,9 @@ from index.legs.contracts import Raw, SearchLeg, Thing
 from index.legs.table import BY_NAME, COLUMNS_OF, TEXT_LEGS
 from index.legs.vectors import SAME
 from index.legs.words import WORDS
+from index.search.candidates import find_candidates, legs_of
 from index.search.query import Query
-from index.search.ranking import Scores
+from index.search.scores import Scores, find_bare, score_editions, weigh
 from index.search.search import Searcher
 from index.texts.text_indexes import texts_of
 from multifold.errors import needs_extra
@@ -80,10 +81,10 @@ class TrialMaker:
         assert question.feature is not None
         vector = self._space.vectors(question.feature[None])[0]
         query = Query(vector, text=question.text, side=question.side, own={question.side: vector})
-        asked = searcher.legs(query, now)
-        legs = asked.legs()
-        candidates = np.union1d(asked.candidates(RIVALS, None, legs), np.append(judged, owner))
-        scored = asked.scores(candidates, legs)
+        asked = searcher.asked(query, now)
+        legs = legs_of(asked)
+        candidates = np.union1d(find_candidates(legs, RIVALS, None), np.append(judged, owner))
+        scored = score_editions(asked, candidates, legs)
         editions, raw = scored.editions, dict(scored.raw)
         place = int(np.searchsorted(editions, owner))
         self._hide(question, legs, raw, place)
@@ -96,10 +97,10 @@ class TrialMaker:
             background &= ~right
         elif question.text is not None:
             right |= self._equal(question, editions, now)
-        bare = asked.bare(editions, raw)
+        bare = find_bare(asked, editions, raw)
         bare |= question.kind.hides == "every text"
         bare[place] |= question.kind.hides == "its texts"
-        scores = asked.weighed(editions, raw, background, legs, bare)
+        scores = weigh(asked, editions, raw, background, legs, bare)
         allowed = np.isin(editions, candidates) | right
         size = searcher.engines.size()
         return Trial(owner, scores, allowed, right, size, question.kind, question.votes)

@@ -29,6 +29,10 @@ def no_sizes(editions: Ids) -> Ids:
     return np.zeros(len(editions), np.int64)
 
 
+def no_editions() -> Ids:
+    return np.empty(0, np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Thing:
     """What is scored without being an item of the collection: its vectors by leg, and its texts."""
@@ -51,10 +55,13 @@ class Asked:
     exact: bool = False  # candidates too are the best of every row
     own: Mapping[Aspect, Vector] = field(default_factory=dict)
     sizes: Callable[[Ids], Ids] = no_sizes  # of editions: how many observations each has
-    finds_itself: bool = (
-        False  # whether the very same observation is looked for; words find a caption by itself
-    )
+    # whether the very same observation is looked for; words find a caption by itself
+    finds_itself: bool = False
     text_weight: float = 1.0  # how much the text counts
+    background: Ids = field(default_factory=no_editions)  # rising, which stand for all others
+    names: tuple[Leg, ...] = ()  # of the legs that are asked
+    shown: tuple[Aspect, ...] = ASPECTS  # of which an item has to have one
+    as_whole: bool = True  # whether items are scored by their evidence, or by the side that is shown
 
     @property
     def length(self) -> float:

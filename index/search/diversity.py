@@ -14,7 +14,6 @@ from jaxtyping import Float32, Float64
 from index.contracts import Space
 from index.engine_set.engine_set import EngineSet
 from index.legs.examples import pooled_vectors
-from index.search.ranking import RankedItem
 from multifold.scores import VectorScorer, apply_signs, index_scores, similarities
 from multifold.types import SIDES
 
@@ -22,21 +21,20 @@ MOVED = 100  # of the best hits
 
 
 def diversify(
-    hits: Sequence[RankedItem], diversity: float, likeness: Float64[np.ndarray, "n n"]
-) -> list[RankedItem]:
-    """The hits in another order, the best first again."""
-    evidence = np.array([hit.evidence for hit in hits])
+    evidence: Float64[np.ndarray, " n"], diversity: float, likeness: Float64[np.ndarray, "n n"]
+) -> list[int]:
+    """The order in which hits are shown: the best first again."""
     if not len(evidence):
         return []
     relevance = (evidence - evidence.min()) / max(float(np.ptp(evidence)), 1e-9)
     order: list[int] = []
-    nearest, left = np.zeros(len(hits)), np.ones(len(hits), np.bool_)
-    for _ in hits:
+    nearest, left = np.zeros(len(evidence)), np.ones(len(evidence), np.bool_)
+    for _ in evidence:
         worth = np.where(left, (1 - diversity) * relevance - diversity * nearest, -np.inf)
         order.append(int(worth.argmax()))
         left[order[-1]] = False
         nearest = np.maximum(nearest, likeness[order[-1]])
-    return [hits[place] for place in order]
+    return order
 
 
 def likeness_of(space: Space, engines: EngineSet, editions: Sequence[int]) -> Float64[np.ndarray, "n n"]:

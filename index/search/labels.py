@@ -116,7 +116,7 @@ class LabelScorer:
         for label in self._labels:
             each = []
             for vector in label.vectors[:1] if BY_NAME[leg].needs_text else label.vectors:
-                asked = self._searcher.legs(Query(vector, text=label.text), self._now).asked
+                asked = self._searcher.asked(Query(vector, text=label.text), self._now)
                 each += [
                     np.concatenate([one.scores(editions), one.scores_of(things)])[:, SCORE]
                     for one in make_legs(asked, [leg])

@@ -13,12 +13,13 @@ import numpy as np
 from jaxtyping import Bool
 
 from index.contracts import Ids
-from index.legs.contracts import Raw, Thing
+from index.legs.contracts import Asked, Raw, Thing
 from index.legs.table import LEGS
 from index.legs.vectors import SCORE
+from index.search.candidates import legs_of
 from index.search.confidence import confidences
 from index.search.model import SideModel
-from index.search.ranking import AskedLegs
+from index.search.scores import find_bare, score_editions, weigh
 from index.texts.contracts import ItemTexts
 from multifold.types import Aspect, Leg, Side, Vector
 
@@ -53,14 +54,12 @@ class RankedCandidate:
     legs: dict[Leg, float]  # what each leg adds to the evidence
 
 
-def rerank(
-    asked: AskedLegs, model: SideModel, candidates: Sequence[RerankCandidate]
-) -> list[RankedCandidate]:
+def rerank(asked: Asked, model: SideModel, candidates: Sequence[RerankCandidate]) -> list[RankedCandidate]:
     """The candidates, best first; ties stay in their order."""
     inside = np.array([one for one in candidates if not isinstance(one, OutsideThing)], np.int64)
     outside = [one.thing(place) for place, one in enumerate(candidates) if isinstance(one, OutsideThing)]
-    legs = asked.legs()
-    within = asked.scores(np.unique(inside), legs)
+    legs = legs_of(asked)
+    within = score_editions(asked, np.unique(inside), legs)
     editions, raw = with_things(
         within.editions, within.raw, {leg.name: leg.scores_of(outside) for leg in legs}
     )
@@ -73,8 +72,8 @@ def rerank(
         np.int64,
     )
     background = np.append(within.background, np.zeros(len(outside), np.bool_))
-    bare = asked.bare(editions, raw)
-    scores = asked.weighed(editions, raw, comparable(raw, background, rows), legs, bare)
+    bare = find_bare(asked, editions, raw)
+    scores = weigh(asked, editions, raw, comparable(raw, background, rows), legs, bare)
     ratios = scores.ratios(model)[rows]
     evidence = ratios.sum(axis=1)
     rivals = scores.rivals(evidence, len(rows))

@@ -17,9 +17,9 @@ from index.search.background import BackgroundSample
 from index.search.diversity import MOVED, diversify, likeness_of
 from index.search.edition_cache import EditionCache
 from index.search.filter_cache import FilterCache
-from index.search.page import PageReader, RankedPage, matched_texts
+from index.search.page import PageReader, match_texts
 from index.search.query import Query
-from index.search.ranking import AskedLegs, RankedItem
+from index.search.ranking import Ranking, rank
 from index.store.browse import editions_of
 from index.store.item_rows import read_summaries
 from index.store.metadata import last_change
@@ -57,10 +57,10 @@ class Searcher:
             found = PageReader(self.engines, self.cache, now, newest).read(pages)
             return found if self.engines.still_has(version, since) else nothing
 
-    def legs(self, query: Query, now: Connection, names: Sequence[Leg] | None = None) -> AskedLegs:
-        """The legs that a query asks, or these, at one moment."""
+    def asked(self, query: Query, now: Connection, names: Sequence[Leg] | None = None) -> Asked:
+        """A query as its legs, or these, are asked it at one moment."""
         names = query.legs if names is None else tuple(names)
-        asked = Asked(
+        return Asked(
             space=self.space,
             engines=self.engines,
             vector=query.vector,
@@ -73,36 +73,35 @@ class Searcher:
             sizes=_sizes_of(now) if query.pool == "max" else no_sizes,
             finds_itself=not {*names} & {*TEXT_LEGS},
             text_weight=query.text_weight,
+            background=self.background_of(now),
+            names=tuple(names),
+            shown=tuple(aspect for aspect in ASPECTS if aspect in TARGET_LEGS[query.target]),
+            as_whole=query.target == "item" and query.words != "only",
         )
-        shown = tuple(aspect for aspect in ASPECTS if aspect in TARGET_LEGS[query.target])
-        as_whole = query.target == "item" and query.words != "only"
-        return AskedLegs(asked, self.background_of(now), tuple(names), shown, as_whole)
 
     def background_of(self, now: Connection) -> Ids:
         """The editions that stand for all others."""
         return self.background.editions(now, self.engines.size(), self.engines.version_at(now))
 
-    def _page(self, query: Query, now: Connection, version: int) -> RankedPage | None:
+    def _page(self, query: Query, now: Connection, version: int) -> Ranking | None:
         if query.pool == "max" and last_change(now) != version:  # sizes are those of another moment
             return None
         among = None if query.where is None else self.bitmaps.candidates(now, query.where, version)
         if query.where is not None and among is None:
             return None
-        legs = self.legs(query, now)
-        items = self._ranked(query, legs, among, self._examples(query.examples, now))
-        words, matched = matched_texts(legs.asked, items)
-        return RankedPage(legs.asked.engine_queries, items, words, matched)
+        asked = self.asked(query, now)
+        return match_texts(asked, self._ranked(query, asked, among, self._examples(query.examples, now)))
 
     def _ranked(
-        self, query: Query, legs: AskedLegs, among: Candidates | None, examples: ExampleScorer | None
-    ) -> list[RankedItem]:
+        self, query: Query, asked: Asked, among: Candidates | None, examples: ExampleScorer | None
+    ) -> Ranking:
         """The items of a query's page, best first."""
         page = range(query.offset, query.offset + query.limit)
         wide = range(max(page.stop, MOVED)) if query.diversity else page
-        items = legs.rank(query.model.of(query.side), wide, among, examples, query.error)
+        ranking = rank(asked, query.model.of(query.side), wide, among, examples, query.error)
         if query.diversity:
-            return self._diverse(items, query.diversity, examples)[page.start : page.stop]
-        return items
+            return self._diverse(ranking, query.diversity, examples).take(slice(page.start, page.stop))
+        return ranking
 
     def _examples(self, examples: Examples, now: Connection) -> ExampleScorer | None:
         """What scores by the examples that are there."""
@@ -113,15 +112,14 @@ class Searcher:
         verdicts |= {editions[one]: "bad" for one in examples.bad if one in editions}
         return example_scorer(self.engines, verdicts, partial(engine_query, self.space))
 
-    def _diverse(
-        self, items: list[RankedItem], diversity: float, examples: ExampleScorer | None
-    ) -> list[RankedItem]:
+    def _diverse(self, ranking: Ranking, diversity: float, examples: ExampleScorer | None) -> Ranking:
         """The best items in an order in which look-alikes give way; bad examples stay where they are."""
-        bad = examples.bad if examples else frozenset()
-        best = [item for item in items[:MOVED] if item.edition not in bad]
-        likeness = likeness_of(self.space, self.engines, [item.edition for item in best])
-        rest = [item for item in items[:MOVED] if item.edition in bad]
-        return [*diversify(best, diversity, likeness), *rest, *items[MOVED:]]
+        bad = np.isin(ranking.editions[:MOVED], [*examples.bad] if examples else [])
+        best = np.flatnonzero(~bad)
+        likeness = likeness_of(self.space, self.engines, ranking.editions[best].tolist())
+        order = diversify(ranking.evidence[best], diversity, likeness)
+        rest = np.arange(min(MOVED, len(ranking)), len(ranking))
+        return ranking.take(np.concatenate([best[order], np.flatnonzero(bad), rest]))
 
 
 def _sizes_of(now: Connection) -> Callable[[Ids], Ids]:

@@ -16,7 +16,7 @@ from index.contracts import IndexPlan
 from index.engine_set import engine_queries
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
-from index.search import ranking
+from index.search import candidates
 from index.search.query import Query
 from index.store.filters import parse_filter
 from multifold.types import Item, Metric, Mix, Pooling, Side, Vector, Vectors, pool_mean
@@ -151,7 +151,7 @@ def test_pages_follow_each_other_and_every_row_may_be_looked_at(
 ) -> None:
     """With eight candidates at a time: pages of five of one order, in which every item stands once."""
     monkeypatch.setattr(engine_queries, "RESCORE_DEPTH", 8)
-    monkeypatch.setattr(ranking, "RING", 8)
+    monkeypatch.setattr(candidates, "RING", 8)
     items, asked = things(100), SPACE.vectors(features(2))[1]
     with Collection.open(tmp_path, SPACE, plan=plan) as collection:
         collection.upsert(items)

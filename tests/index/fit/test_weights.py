@@ -18,7 +18,7 @@ from index.fit.trials import Trial
 from index.fit.weights import fit_weights, has_lone_captions, teaching
 from index.legs.table import BARE, COLUMNS, LEGS
 from index.search.model import PRIOR_SPREAD, Weights, prior_model
-from index.search.ranking import Scores
+from index.search.scores import Scores
 from multifold.types import Leg
 
 PRIOR = prior_model("text").weights

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.search import ranking
+from index.search import candidates
 from index.search.query import Query
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
@@ -135,7 +135,7 @@ def test_a_filter_holds_for_examples_too(collection: Collection, vector: Vector)
 def test_pages_continue_one_another(
     collection: Collection, vector: Vector, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ranking, "RING", 20)
+    monkeypatch.setattr(candidates, "RING", 20)
     monkeypatch.setattr("index.search.search.MOVED", 20)
     for diversity, examples in product((0.0, 0.5, 1.0), (Examples(), Examples(["g3-00"], ["g0-00"]))):
         how: dict[str, Any] = {"diversity": diversity, "examples": examples}

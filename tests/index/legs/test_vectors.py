@@ -12,7 +12,9 @@ from index.collection import Collection
 from index.legs.contracts import SearchLeg, Thing
 from index.legs.table import make_legs
 from index.legs.vectors import SAME, SCORE, VectorLeg
+from index.search.candidates import legs_of
 from index.search.query import Query
+from index.search.scores import score_editions, weigh
 from index.store.browse import editions_of
 from multifold.types import SIDE_OF, Aspect, Item, Mix, Vector, pool_mean
 from tests.index.coloured import coloured, without
@@ -46,7 +48,7 @@ def leg(
     """A leg that is asked, and the editions of the items in their order, which rise."""
     with collection.scoring() as (searcher, now):
         editions = editions_of(now, [item.id for item in ITEMS])
-        found = VectorLeg(name, searcher.legs(Query(vector, **how), now).asked)
+        found = VectorLeg(name, searcher.asked(Query(vector, **how), now))
         yield found, np.array([editions[item.id] for item in ITEMS])
 
 
@@ -154,10 +156,10 @@ def test_pictures_count_alone_where_an_item_has_no_text(collection: Collection, 
     collection.upsert([without(item, "caption") for item in ITEMS[1::3]])
     with collection.scoring() as (searcher, now):
         editions = np.sort(np.array([*editions_of(now, [item.id for item in ITEMS]).values()]))
-        asked = searcher.legs(Query(query_of(space), text="a red chair"), now)
-        scores = asked.scores(editions, asked.legs())
+        asked = searcher.asked(Query(query_of(space), text="a red chair"), now)
+        scores = score_editions(asked, editions, legs_of(asked))
         lacking = np.isnan(scores.raw["text"][:, SCORE])
-        given = asked.weighed(scores.editions, scores.raw, scores.background, asked.legs(), ~lacking)
+        given = weigh(asked, scores.editions, scores.raw, scores.background, legs_of(asked), ~lacking)
     assert 0 < lacking.sum() < len(lacking)
     assert np.array_equal(scores.bare, lacking)
     assert np.array_equal(given.bare, ~lacking)

@@ -1,20 +1,25 @@
 """Pages are read from the store together; what matched is named, and what has gone makes a page none."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from index.collection import Collection
 from index.engine_set.engine_queries import engine_query
-from index.search.page import PageReader, RankedPage, matched_texts
+from index.legs.table import LEGS
+from index.search.page import PageReader, match_texts
 from index.search.query import Query
-from index.search.ranking import RankedItem
+from index.search.ranking import Ranking
 from index.store.browse import editions_of
-from multifold.types import ASPECTS, Hit, Item, Leg, Observation, Side
+from multifold.types import ASPECTS, Hit, Item, Leg, Observation, Presence, Side
 from tests.index.coloured import find
 from tests.index.spaces import SPACE
 from tests.index.things import caption, feature, view
+
+PRESENCE = Presence(3.0, well=True)
 
 
 @pytest.fixture
@@ -36,8 +41,24 @@ def collection(tmp_path: Path) -> Iterator[Collection]:
         yield opened
 
 
-def ranked(edition: int, side: Side, **legs: float) -> RankedItem:
-    return RankedItem(edition, side, 2.0, 1.5, 0.5, legs, 3.0, unlike=False)  # type: ignore[arg-type]
+def ranked(*items: tuple[int, Side, dict[str, float]]) -> Ranking:
+    """Editions, with the side that each shows and what its legs say."""
+    nothing = np.zeros(len(items))
+    none = np.zeros(len(items), np.bool_)
+    return Ranking(
+        editions=np.array([edition for edition, _, _ in items], np.int64),
+        evidence=nothing,
+        score=np.full(len(items), 2.0),
+        shown=np.array([ASPECTS.index(side) for _, side, _ in items], np.int64),
+        ratios=np.array([[legs.get(leg, 0.0) for leg in LEGS] for _, _, legs in items]),
+        learned=nothing,
+        judged=none,
+        stated=nothing,
+        bare=none,
+        same=none,
+        confidence=np.full(len(items), 0.5),
+        presence=PRESENCE,
+    )
 
 
 def read(
@@ -48,11 +69,11 @@ def read(
         editions = editions_of(now, ["lamp", "sofa", "form"])
         queries = {leg: engine_query(SPACE, feature(0.2, 1)) for leg in ASPECTS}
         made = [
-            RankedPage(
-                queries,
-                [ranked(editions.get(name, 99), side, **legs) for name, side, legs, _ in page],
-                [("blue",)] * len(page),
-                [texts for *_, texts in page],
+            replace(
+                ranked(*((editions.get(name, 99), side, legs) for name, side, legs, _ in page)),
+                queries=queries,
+                words=[("blue",)] * len(page),
+                texts=[texts for *_, texts in page],
             )
             for page in pages
         ]
@@ -68,11 +89,11 @@ def test_the_observation_that_matches_best_is_named(collection: Collection) -> N
     )
     assert found[-1] is None
     (lamp,), (sofa,), (form, named) = (page or [] for page in found[:-1])
-    assert (lamp.id, lamp.score, lamp.confidence, lamp.gain, lamp.payload) == (
+    assert (lamp.id, lamp.score, lamp.confidence, lamp.presence, lamp.payload) == (
         "lamp",
         2.0,
         0.5,
-        3.0,
+        PRESENCE,
         {"n": 1},
     )
     assert (lamp.matched.kind, lamp.matched.index, lamp.words) == ("view", 1, ("blue",))
@@ -104,15 +125,17 @@ def test_captions_are_known_by_their_place_though_their_numbers_have_gaps(collec
 def test_texts_are_matched_for_the_legs_that_heard_them(collection: Collection) -> None:
     with collection.scoring() as (searcher, now):
         editions = editions_of(now, ["sofa", "form"])
-        items = [
-            ranked(editions["sofa"], "text", words=1.0),
-            ranked(editions["form"], "text", words=1.0),
-            ranked(editions["sofa"], "text", text=1.0),
-        ]
+        page = ranked(
+            (editions["sofa"], "text", {"words": 1.0}),
+            (editions["form"], "text", {"words": 1.0}),
+            (editions["sofa"], "text", {"text": 1.0}),
+        )
         for text, wanted in (
             ("blue sofas", ([("blue", "sofas"), (), ()], [{"words": 1}, {}, {}])),
             ("form", ([(), ("form",), ()], [{}, {"words": "name"}, {}])),
             (None, ([()] * 3, [{}] * 3)),
         ):
-            asked = searcher.legs(Query(feature(1), text=text), now).asked
-            assert matched_texts(asked, items) == wanted
+            asked = searcher.asked(Query(feature(1), text=text), now)
+            matched = match_texts(asked, page)
+            assert (matched.words, matched.texts) == wanted
+            assert matched.queries == asked.engine_queries

@@ -39,7 +39,7 @@ def reranked(
     with collection.scoring() as (searcher, now):
         editions = editions_of(now, [one for one in candidates if isinstance(one, str)])
         named = [editions[one] if isinstance(one, str) else one for one in candidates]
-        return named, rerank(searcher.legs(query, now), prior_model(query.side), named)
+        return named, rerank(searcher.asked(query, now), prior_model(query.side), named)
 
 
 def mean_of(item: Item) -> np.ndarray:

@@ -1,0 +1,36 @@
+"""Whether a collection has what a query means, and where its answer ends."""
+
+import math
+
+from index.search.confidence import Rivals
+from index.search.model import UNPROVED_SIGHT, SideModel
+from index.search.promise import class_of, cut_answer, is_unlike
+from multifold.types import Presence
+
+SURE = 0.5  # the confidence from which the first hit is likely what is meant
+TRUSTED_SIGHT = UNPROVED_SIGHT  # from which pictures say that something like them is here
+
+
+def judge_presence(
+    model: SideModel, rivals: Rivals, first: float, sight: float, lacks_phrase: bool
+) -> Presence:
+    """What the best candidates say of it, of which the `first` is meant by this chance."""
+    if lacks_phrase:
+        return Presence(-math.inf, well=False)
+    outcomes = model.outcomes.get(class_of(rivals.length, rivals.strange), ())
+    gain = rivals.gain - model.least_gain(rivals.strange)
+    well = first >= SURE or (gain >= 0 and sight >= TRUSTED_SIGHT)
+    return Presence(gain, well, is_unlike(outcomes, rivals.gain))
+
+
+def least_evidence(model: SideModel, rivals: Rivals, error: float | None, presence: Presence) -> float:
+    """The evidence with which an answer ends that lacks what is meant so seldom."""
+    if error is None:
+        return -math.inf
+    if presence.gain == -math.inf:
+        return math.inf
+    asked_like = class_of(rivals.length, rivals.strange)
+    outcomes = model.outcomes.get(asked_like, ())
+    # nobody knows of words that no item has whether they mean any
+    cut = cut_answer(outcomes, error, may_be_empty=asked_like != "other words")
+    return rivals.best - cut.behind if rivals.gain >= cut.gain else math.inf

@@ -10,7 +10,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.middleware.cors import CORSMiddleware
 
 from app import errors
-from app.collections.collections import Collections, open_collections
 from app.http.access import ApiKeyGuard, OriginGuard, is_loopback
 from app.http.forms import FORMS
 from app.http.middleware import BodyLimit, ErrorBoundary, HeaderCheck, RequestIdMiddleware, RequestTimeout
@@ -33,6 +32,7 @@ from app.http.routes import (
     snapshots,
 )
 from app.runtime.bulk import job_handlers
+from app.runtime.collections import Collections, open_collections
 from app.settings import Settings, split_list
 
 CROSS_ORIGIN: dict[str, Any] = {

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import uvicorn
 
-from app.collections.collections import Collections
 from app.main import create_app
+from app.runtime.collections import Collections
 from app.settings import Settings
 from index.names import DEFAULT
 from multifold.errors import MultifoldError

@@ -37,12 +37,7 @@ LATE_IMPORTS: set[str] = {
     "training.evaluate.opening → training.evaluate.evaluated_checkpoint",
 }
 CIRCLES: set[str] = set()
-SIBLING_CIRCLES: set[str] = {
-    "app.collections ↔ app.operations",
-    "app.collections ↔ app.runtime",
-    "app.collections ↔ app.search",
-    "app.concurrency ↔ app.operations",
-}
+SIBLING_CIRCLES: set[str] = set()
 PACKED_ARGUMENTS: set[str] = set()
 
 

@@ -1,4 +1,4 @@
-"""Collections at work, without HTTP and event loop: service, names, confidence."""
+"""One collection at work, without HTTP and event loop: service, changes, confidence."""
 
 from multifold.errors import needs_extra
 

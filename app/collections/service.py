@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from app.collections.changes import ChangeQueue
+from app.collections.duplicates import Deduplicator
 from app.collections.evidence import EvidenceFitter
 from app.collections.workers import Workers
 from app.concurrency.batching import UNIT_SECONDS, Batcher
@@ -17,9 +18,8 @@ from app.ingest import pipeline
 from app.ingest.originals import OriginalFiles, find_stored_mesh
 from app.ingest.pipeline import Encoded, EncodedItem, PreparedItem, Written, WrittenItem
 from app.ingest.sources import ItemSource
-from app.search.duplicates import Deduplicator
-from app.search.encoding import EncodedPart
-from app.search.parts import ItemQueryPart, QueryPart
+from app.queries.encoding import EncodedPart
+from app.queries.parts import ItemQueryPart, QueryPart
 from index.collection import Collection
 from index.search.model import EvidenceModel
 from index.search.query import Query

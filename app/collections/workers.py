@@ -6,7 +6,7 @@ from app.encoding.observations import ObservationEncoder
 from app.ingest.uploads import FileFetcher
 from app.operations.logs import AuditLog
 from app.operations.telemetry import Telemetry
-from app.search.encoding import QueryEncoder
+from app.queries.encoding import QueryEncoder
 from app.settings import Settings
 
 MAKERS = 2  # threads that encode what is written

@@ -3,9 +3,9 @@
 import argparse
 from importlib.metadata import version
 
-from app.collections.collections import Collections, open_collections
 from app.encoding.encoders import with_recorded_bundle
 from app.operations.logs import log_as_json
+from app.runtime.collections import Collections, open_collections
 from app.server import bind_port, run_until_stopped
 from app.settings import Settings, read_settings
 from index.store import browse

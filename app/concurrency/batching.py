@@ -17,10 +17,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from app.concurrency.clients import client
+from app.concurrency.clients import client, key_name
 from app.concurrency.turns import TurnQueue, WaitingTurn
 from app.errors import ApiError
-from app.operations.logs import key_name
 
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")

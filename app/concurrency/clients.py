@@ -12,6 +12,7 @@ from weakref import WeakValueDictionary
 from app.errors import ApiError
 
 client: ContextVar[str] = ContextVar("client", default="")  # a key's name, or an address; "": our own work
+key_name: ContextVar[str | None] = ContextVar("key_name", default=None)  # of the key that was presented
 HOST_BITS = 64  # of an IPv6 address, which one client chooses as it likes
 
 

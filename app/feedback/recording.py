@@ -7,8 +7,8 @@ from typing import Any
 
 from app.collections.service import CollectionService
 from app.errors import ApiError
-from app.search import parts as query_parts
-from app.search.parts import QueryPart, WeightedParts
+from app.queries import parts as query_parts
+from app.queries.parts import QueryPart, WeightedParts
 from app.settings import FeedbackPolicy
 from index.store.blobs import Blobs
 from index.store.feedback import FeedbackQueryPart, Judgement

@@ -10,11 +10,10 @@ from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from app.concurrency.clients import client
+from app.concurrency.clients import client, key_name
 from app.errors import ApiError, error_response
 from app.http.middleware import HttpMiddleware
 from app.operations.keys import ApiKey, KeyScope, find_key
-from app.operations.logs import key_name
 
 COLLECTION_PREFIX = re.compile(r"/v1/collections/[^/]+(?=/)")
 OPEN_PATHS = re.compile(r"/|/docs|/healthz|/readyz|/openapi\.json|/web/.*|/v1/session")

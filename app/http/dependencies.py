@@ -5,8 +5,8 @@ from typing import Annotated
 from fastapi import Depends, Path
 from starlette.requests import Request
 
-from app.collections.collections import Collections
 from app.collections.service import CollectionService
+from app.runtime.collections import Collections
 from index.names import DEFAULT
 from multifold.types import Item
 

@@ -1,1 +1,1 @@
-"""Operating a service: keys, metrics, logs, tracing, audit, readiness and drift."""
+"""Operating a service: keys, metrics, logs, tracing and audit."""

@@ -9,12 +9,12 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
 
+from app.concurrency.clients import key_name
 from multifold.durable import make_folder
 
 MOST_IDS = 100  # ids of one line of the audit log
 access_log = logging.getLogger("multifold.access")
 request_id: ContextVar[str] = ContextVar("request_id", default="")
-key_name: ContextVar[str | None] = ContextVar("key_name", default=None)  # of the key that was presented
 
 
 class JsonLogFormatter(logging.Formatter):

@@ -10,7 +10,8 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from app.concurrency.batching import KeyName, OnBatch
-from app.operations.logs import access_log, key_name
+from app.concurrency.clients import key_name
+from app.operations.logs import access_log
 from app.operations.tracing import open_tracing
 from multifold.types import Hit
 

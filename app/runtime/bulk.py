@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from app.collections.collections import Collections
 from app.collections.service import CollectionService
 from app.concurrency.batching import QueueFullError
 from app.ingest.new_items import load_item
 from app.ingest.pipeline import Encoded, Written, WrittenItem
 from app.ingest.uploads import ItemFiles
+from app.runtime.collections import Collections
 from app.runtime.jobs import JobHandler
 from app.runtime.rebuild import (
     REBUILD_JOB,

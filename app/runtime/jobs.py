@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from starlette.concurrency import run_in_threadpool
 
-from app.operations.logs import key_name
+from app.concurrency.clients import key_name
 from index.jobs import JobList, JobProgress, JobRecord, TakenJob
 from index.store.database import StoreError
 from multifold.errors import MultifoldError

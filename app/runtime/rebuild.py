@@ -14,7 +14,6 @@ from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
 
-from app.collections.collections import Collections
 from app.collections.service import CollectionService
 from app.concurrency.batching import QueueFullError
 from app.encoding.observations import MeshData
@@ -22,7 +21,8 @@ from app.errors import ApiError
 from app.ingest.originals import OriginalFiles, adopt_originals, find_stored_mesh
 from app.ingest.pipeline import Encoded
 from app.ingest.sources import ItemSource
-from app.operations import probes
+from app.runtime import probes
+from app.runtime.collections import Collections
 from index.contracts import stored_plan
 from index.jobs import JobProgress, TakenJob
 from index.store import browse

@@ -1,1 +1,1 @@
-"""The query: its parts and encoding, folding of duplicates, explanations and traversals."""
+"""A search in six steps, pages, explanations, labels and proposed tags."""

@@ -12,7 +12,7 @@ from app.collections.service import CollectionService
 from app.encoding.no_encoder import NoEncoderError
 from app.errors import ApiError
 from app.ingest.originals import find_stored_mesh
-from app.search.parts import ImageQueryPart, QueryPart, TextQueryPart
+from app.queries.parts import ImageQueryPart, QueryPart, TextQueryPart
 from index.search.query import Query
 from index.store import browse
 from multifold import types

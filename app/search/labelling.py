@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from app.collections.machine_tags import tags_in
 from app.collections.service import CollectionService
 from app.errors import ApiError
-from app.search.encoding import EncodedPart
-from app.search.parts import ItemQueryPart, QueryPart, TextQueryPart
+from app.queries.encoding import EncodedPart
+from app.queries.parts import ItemQueryPart, QueryPart, TextQueryPart
 from index.contracts import Ids
 from index.legs.table import LEGS
 from index.legs.words import WORDS

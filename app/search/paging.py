@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from app.errors import ApiError
-from app.search.parts import ImageQueryPart, MeshQueryPart, QueryPart, WeightedParts
+from app.queries.parts import ImageQueryPart, MeshQueryPart, QueryPart, WeightedParts
 from multifold.types import Hit
 from multifold.wire.search import MAX_OFFSET, SearchOptions
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from app.collections.service import CollectionService
 from app.errors import ApiError
+from app.queries.encoding import NO_FEATURE, EncodedPart
+from app.queries.parts import WeightedParts, is_single, side_of, text_weight, texts_of, weighed_side
 from app.search import insight
-from app.search.encoding import NO_FEATURE, EncodedPart
 from app.search.paging import SearchPage
-from app.search.parts import WeightedParts, is_single, side_of, text_weight, texts_of, weighed_side
 from app.settings import Settings
 from index.search.model import EvidenceModel
 from index.search.query import Query
@@ -61,20 +61,20 @@ async def search(
     """Search with the parts of a query; `where` narrows the filter of the options."""
     start = time.perf_counter()
     planned = await plan_search(service, parts, options, where)
-    encoded = await encode_parts(service, planned)
+    query, warnings = await encode_query(service, planned)
     encode_end = time.perf_counter()
     version = service.collection.version
-    ranked, following = await rank_items(service, planned, encoded)
+    ranked, following = await rank_items(service, planned, query)
     search_end = time.perf_counter()
     here = None if options.error is None else bool(ranked) or planned.page.place > 0
     hits, following = apply_thresholds(planned, ranked, following)
-    hits = await explain_hits(service, planned, encoded, hits)
+    hits = await explain_hits(service, planned, query, hits)
     return SearchHits(
         hits,
         version,
         encode_seconds=encode_end - start,
         search_seconds=search_end - encode_end,
-        warnings=tuple(dict.fromkeys(warning for one in encoded for warning in one.warnings)),
+        warnings=warnings,
         basis=confidence_basis(planned),
         matches_well=matches_well(hits),
         here=here,
@@ -125,6 +125,17 @@ def check_words(parts: WeightedParts, mode: LexicalMode) -> None:
         raise ApiError(422, "no_words", "'lexical': 'only' looks for words; ask with a text")
 
 
+async def encode_query(service: CollectionService, planned: PlannedSearch) -> tuple[Query, tuple[str, ...]]:
+    """The query of the index, and what of its parts was not encoded."""
+    encoded = await encode_parts(service, planned)
+    first, limit = planned.page.window
+    options = planned.options
+    if planned.page.last is not None:
+        options = replace(options, after=None, offset=first, limit=limit)
+    query = make_query(planned.parts, encoded, options, planned.where, planned.evidence, service.settings)
+    return query, tuple(dict.fromkeys(warning for one in encoded for warning in one.warnings))
+
+
 async def encode_parts(service: CollectionService, planned: PlannedSearch) -> list[EncodedPart]:
     parts = planned.parts
     if planned.options.lexical == "only" and not service.encoder.encodes:
@@ -136,19 +147,15 @@ async def encode_parts(service: CollectionService, planned: PlannedSearch) -> li
 
 
 async def rank_items(
-    service: CollectionService, planned: PlannedSearch, encoded: Sequence[EncodedPart]
+    service: CollectionService, planned: PlannedSearch, query: Query
 ) -> tuple[list[Hit], str | None]:
     """The hits of the page, and the cursor of the following one."""
     page = planned.page
     options = planned.options
-    first, limit = page.window
-    if page.last is not None:
-        options = replace(options, after=None, offset=first, limit=limit)
-    query = make_query(planned.parts, encoded, options, planned.where, planned.evidence, service.settings)
     telemetry = service.workers.telemetry
     with telemetry.tracing.span("search", collection=service.name):
         find = _find_folded if options.duplicates == "fold" else _find
-        hits, following = page.cut(await find(service, query), first)
+        hits, following = page.cut(await find(service, query), page.window[0])
     if planned.side is None:  # a mix, an item or a vector: nothing like it was measured
         hits = [unmeasured(hit) for hit in hits]
     if not page.place:
@@ -223,12 +230,12 @@ def passes_thresholds(hit: Hit, options: SearchOptions) -> bool:
 
 
 async def explain_hits(
-    service: CollectionService, planned: PlannedSearch, encoded: Sequence[EncodedPart], hits: list[Hit]
+    service: CollectionService, planned: PlannedSearch, query: Query, hits: list[Hit]
 ) -> list[Hit]:
     """The hits, with the score of each of their sides if that is asked for."""
     if not planned.options.explain:
         return hits
-    weighted = [(one.vector, weight) for one, (_, weight) in zip(encoded, planned.parts, strict=True)]
+    weighted = query.vector.parts if isinstance(query.vector, Mix) else [(query.vector, planned.parts[0][1])]
     return await insight.with_side_scores(service, weighted, hits)
 
 

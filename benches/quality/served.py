@@ -12,8 +12,8 @@ from urllib.parse import quote
 from starlette.testclient import TestClient
 
 from app.collections import evidence
-from app.collections.collections import Collections, open_collections
 from app.main import create_app
+from app.runtime.collections import Collections, open_collections
 from app.settings import Settings
 from benches.quality.worlds import AskedQuestion
 from multifold.cli import main

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from app.encoding.observations import open_drawing_encoder
-from app.search.encoding import NO_FEATURE, EncodedPart
-from app.search.parts import ImageQueryPart, TextQueryPart
+from app.queries.encoding import NO_FEATURE, EncodedPart
+from app.queries.parts import ImageQueryPart, TextQueryPart
 from app.search.search import make_query
 from app.settings import Settings
 from benches.reporting import head, row

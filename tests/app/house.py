@@ -17,9 +17,9 @@ from PIL import Image
 from trimesh.visual import TextureVisuals
 from trimesh.visual.material import PBRMaterial
 
-from app.collections.collections import Collections, open_collections
 from app.collections.service import CollectionService
 from app.main import create_app
+from app.runtime.collections import Collections, open_collections
 from app.server import bind_port
 from app.settings import Settings
 from tests import tiny

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from app.operations.probes import probe_collection
 from app.runtime import rebuild
+from app.runtime.probes import probe_collection
 from index.store import browse
 from index.store.item_rows import ItemError
 from multifold.analysis.surface import CELLS

@@ -2,7 +2,6 @@
 
 from dataclasses import asdict
 
-from app.collections.collections import Collections
 from app.collections.service import CollectionService
 from app.encoding.no_encoder import NoEncoderError
 from app.errors import ApiError
@@ -10,6 +9,7 @@ from app.http.dependencies import CollectionsDep
 from app.http.openapi import body_errors, error_responses
 from app.http.routers import service_router
 from app.http.routes.jobs import serialize_job
+from app.runtime.collections import Collections
 from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB
 from app.search import insight
 from index.contracts import IndexPlan

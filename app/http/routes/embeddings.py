@@ -13,7 +13,7 @@ from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors, error_responses
 from app.http.routers import collection_router
 from app.ingest.uploads import check_many, check_text
-from app.search.parts import QueryPart, TextQueryPart, image_part, mesh_part
+from app.queries.parts import QueryPart, TextQueryPart, image_part, mesh_part
 from multifold.types import SIDES, Vector
 from multifold.wire.search import (
     EmbeddingInfo,

@@ -11,7 +11,7 @@ from app.http.dependencies import AddressDep, CollectionDep
 from app.http.openapi import FILE, body_errors, error_responses
 from app.http.routers import collection_router
 from app.ingest.uploads import PICTURE_TYPES
-from app.search.parts import read_parts
+from app.queries.parts import read_parts
 from index.store.blobs import BlobKey
 from index.store.feedback import (
     FeedbackFilter,

@@ -6,13 +6,13 @@ from typing import Any
 from fastapi import Response
 from starlette.concurrency import run_in_threadpool
 
-from app.collections.collections import Collections
 from app.errors import ApiError
 from app.http.dependencies import CollectionsDep
 from app.http.openapi import error_responses
 from app.http.routers import service_router
-from app.operations import probes
 from app.operations.telemetry import MEDIA_TYPE
+from app.runtime import probes
+from app.runtime.collections import Collections
 from index.cluster.contracts import ClusterError
 from index.store.database import StoreError
 from multifold.bundle import canary

@@ -8,9 +8,9 @@ from app.http.dependencies import AddressDep, CollectionDep
 from app.http.openapi import body_errors
 from app.http.routers import collection_router
 from app.http.routes.items import item_address, serialize_observation
+from app.queries.parts import VectorQueryPart, read_part
 from app.search import insight
 from app.search.insight import ExplainedSurface, MatchEvidence, Scored
-from app.search.parts import VectorQueryPart, read_part
 from multifold.analysis.explanation import HeatMap
 from multifold.analysis.traversal import PathCaption
 from multifold.wire import insight as wire

@@ -12,10 +12,10 @@ from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors
 from app.http.routers import collection_router
 from app.ingest.uploads import check_many, check_text
+from app.queries.encoding import EncodedPart
+from app.queries.parts import ItemQueryPart, QueryPart, read_part, read_parts, side_of
 from app.search import labelling
-from app.search.encoding import EncodedPart
 from app.search.labelling import Label, as_candidate
-from app.search.parts import ItemQueryPart, QueryPart, read_part, read_parts, side_of
 from app.search.search import check_words, make_query
 from index.legs.table import LEGS
 from index.store.filters import parse_filter

@@ -15,8 +15,8 @@ from app.http.openapi import body_errors
 from app.http.routers import collection_router
 from app.http.routes.items import ItemRoute, item_address, serialize_observation
 from app.ingest.uploads import check_many
+from app.queries.parts import ItemQueryPart, choose_sides, read_parts
 from app.search.paging import SearchPage
-from app.search.parts import ItemQueryPart, choose_sides, read_parts
 from app.search.search import SearchHits
 from app.search.search import search as run_search
 from index.store import browse

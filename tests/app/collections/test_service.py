@@ -6,7 +6,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 
-from app.operations.probes import check_readiness, probe_collection
+from app.runtime.probes import check_readiness, probe_collection
 from multifold.payload import owner_part
 from multifold.types import Item
 from tests.app.answers import refused

@@ -8,7 +8,7 @@ import pytest
 from selenium.webdriver import Keys
 
 from app.errors import ApiError
-from app.operations import probes
+from app.runtime import probes
 from multifold.files.folder import HEIF_SUFFIXES, PICTURE_SUFFIXES
 from multifold.payload import owner_part
 from renderers.mesh.formats.table import EXTENSIONS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.collections.collections import open_collections
+from app.runtime.collections import open_collections
 from app.settings import Settings
 from index.collection import Collection
 from index.contracts import IndexPlan

@@ -17,7 +17,7 @@ from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
 from app.operations.telemetry import Telemetry
-from app.search.parts import (
+from app.queries.parts import (
     ImageQueryPart,
     MeshQueryPart,
     QueryPart,

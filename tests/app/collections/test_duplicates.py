@@ -7,7 +7,7 @@ import pytest
 import trimesh
 from PIL import Image
 
-from app.search.duplicates import comparison_thumbnail, shows_same
+from app.collections.duplicates import comparison_thumbnail, shows_same
 from multifold.client import Client
 from tests.app.house import House, box, png
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.search.parts import (
+from app.queries.parts import (
     ItemQueryPart,
     QueryPart,
     TextQueryPart,

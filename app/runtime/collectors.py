@@ -10,7 +10,7 @@ from pathlib import Path
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from app.collections.service import CollectionService
-from app.operations.probes import ProbeResult
+from app.runtime.probes import ProbeResult
 from index.store import browse
 
 INDEX = ("collection", "side", "kind")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.operations.probes import probe_collection
+from app.runtime.probes import probe_collection
 from multifold.bundle import canary
 from multifold.bundle.bundle import BundleError
 from tests.app.house import BOXES, House

@@ -16,10 +16,10 @@ from app.collections.workers import Workers
 from app.concurrency.clients import Places
 from app.encoding.encoders import OpenEncoders
 from app.encoding.observations import ObservationEncoder
-from app.operations import collectors
-from app.operations.probes import DriftMonitor
+from app.runtime import collectors
 from app.runtime.folder import FolderFollower
 from app.runtime.jobs import JobHandler, JobRunner
+from app.runtime.probes import DriftMonitor
 from app.settings import Settings
 from index.collection import Collection
 from index.contracts import CollectionLocation, IndexPlan

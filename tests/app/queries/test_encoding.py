@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.search.encoding import LruCache
+from app.queries.encoding import LruCache
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 6))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.collections.collections import open_collections
+from app.runtime.collections import open_collections
 from app.runtime.jobs import POLL_SECONDS
 from app.settings import Settings
 from index.collection import Collection

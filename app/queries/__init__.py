@@ -1,0 +1,1 @@
+"""What is asked: the parts of a query, and their vectors."""

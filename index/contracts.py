@@ -69,6 +69,10 @@ class Space(Protocol):
     def sees(self) -> Mapping[Side, float]:
         """Nats that a deviation of a picture's likeness to a text is worth, by the picture's side."""
 
+    @property
+    def alike(self) -> Mapping[Side, float]:
+        """The similarity from which a picture likely shows what a text says, where that is known, by side."""
+
     def vectors(self, features: Features) -> Vectors:
         """Index vectors, one for each feature, each independent of the others."""
 

@@ -49,6 +49,10 @@ class PlainSpace:
     def sees(self) -> Mapping[Side, float]:
         return {}
 
+    @property
+    def alike(self) -> Mapping[Side, float]:
+        return {}
+
     def vectors(self, features: Features) -> Vectors:
         """Index vectors; a zero has no direction, and is not usable by cosine."""
         if self.comparison != "cosine":

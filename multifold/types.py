@@ -24,7 +24,7 @@ Metric: TypeAlias = Literal["ip", "l2"]
 Distance: TypeAlias = Literal["cosine", "ip", "l2"]  # of vectors without an encoder
 Pooling: TypeAlias = Literal["mean", "max"]
 Target: TypeAlias = Literal["item", "any", "text", "image", "shape"]
-Leg: TypeAlias = Literal["text", "image", "shape", "points", "words", "reader", "examples"]
+Leg: TypeAlias = str  # as `index/legs` declares it, or `EXAMPLES`
 
 Verdict: TypeAlias = Literal["good", "bad"]
 QueryMeans: TypeAlias = Literal["text", "image", "mesh", "id", "vector"]  # what a part of a query is
@@ -40,6 +40,7 @@ LONGEST_KEY = 255  # characters of a key of a payload
 LONGEST_AUTHOR = 128  # of who gives a verdict
 MOST_EXAMPLES = 32
 
+EXAMPLES: Leg = "examples"  # what hits say that were judged
 SIDES: tuple[Side, ...] = ("text", "image", "shape")
 # An aspect is what is compared of an item. A shape has two: its views, and its points.
 ASPECTS: tuple[Aspect, ...] = (*SIDES, "points")

@@ -51,6 +51,7 @@ class NoEncoder(Encoder):
         self.metric = space.metric
         self.query_signs = None
         self.sees: Mapping[Side, float] = {}
+        self.alike: Mapping[Side, float] = {}
         self.entails = self.rescores = False
         self.lanes = 1
         self.reader = packaged_reader()

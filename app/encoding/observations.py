@@ -116,6 +116,10 @@ class ObservationEncoder:
     def sees(self) -> Mapping[Side, float]:
         return self.encoder.sees
 
+    @property
+    def alike(self) -> Mapping[Side, float]:
+        return self.encoder.alike
+
     def vectors(self, features: Features) -> Vectors:
         return self.encoder.vectors(features)
 

@@ -46,6 +46,7 @@ NAME = "general"
 ABOUT = "It knows what the thousand classes of ImageNet show, and English."
 TEMPERATURE = 2.0  # of the probabilities of classes
 MEANING_SHARE = 0.5  # the length of a picture's meaning, where that of its look is 1
+ALIKE: dict[Side, float] = {"image": 0.22}
 SEES: dict[Side, float] = {"image": 1.5, "shape": 0.7}  # measured: docs/benchmarks/sight.md
 RIG = "ring6"
 CHANNEL_MIDDLE, CHANNEL_SPREAD = 127 / 255, 128 / 255  # by which pixels are normalised
@@ -118,6 +119,7 @@ def _write_graphs(folder: Path, bridge: Bridge) -> Bundle:
         views=ViewSpec(RIG, IMAGE.size, "white", "auto", len(rig(RIG)), LOOK),
         tolerances={f"fp32/{CPU_PROVIDER}": on_cpu, "fp32/*": elsewhere},
         sees=SEES,
+        alike=ALIKE,
         text_input="sentences",
         files=bundles.hash_files(folder),
     )

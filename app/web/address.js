@@ -5,7 +5,7 @@
 
 import { plain } from "./dom.js";
 
-const TARGETS = ["item", "shape", "image", "text", "any"];
+const TARGETS = [...document.querySelectorAll("[name=target]")].map(({ value }) => value);
 const files = new Map();
 
 export const nothing = { shelf: "", clues: [], target: "item", sure: 0, where: {}, sort: "", fold: false, good: [], bad: [], diversity: 0, all: false, item: null };

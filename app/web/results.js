@@ -15,7 +15,7 @@ export const placeOf = ({ kind, index }) => (kind === "points" ? kind : `${kind}
 
 // What speaks for an item, the sides by the kind of their observations.
 const LEGS = { text: "caption", image: "photo", shape: "view", points: "points", reader: "meaning", examples: "your verdicts" };
-export const legName = (leg, field) => LEGS[leg] ?? field ?? "words"; // the field that words are in
+export const legName = (leg, field) => LEGS[leg] ?? field ?? leg; // the field that words are in
 
 // The evidence that speaks for a hit, the strongest first.
 export const speaking = ({ evidence = [] } = {}) => evidence.filter(({ value }) => value > 0.05);

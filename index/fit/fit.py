@@ -170,7 +170,7 @@ def _fit_side(side: Side, asked: Sequence[Trial]) -> SideModel:
             recall_without=_recall(held_out([one for one in heard if one != leg]), 1),
         )
         for leg in heard
-        if not BY_NAME[leg].only_strange  # usual questions tell nothing of it: an item has their words
+        if not BY_NAME[leg].takes_long  # usual questions tell little of it: an item has their words
     }
     recall = {"1": _recall(whole, 1), "10": _recall(whole, 10)}
     judged = _held_out(every, asked, partial(_fit_both, prior))

@@ -21,6 +21,7 @@ Background: TypeAlias = Bool[np.ndarray, " _"]  # which editions stand for the o
 Table: TypeAlias = Float32[np.ndarray, "_ _"]  # what is weighted
 
 SENTENCE = 12  # words of a query that is long
+FEW_WORDS = 2  # of a query that may be the name of a kind
 FAR = 2.5  # standard deviations that few items score by chance
 
 
@@ -67,6 +68,12 @@ class Asked:
     def length(self) -> float:
         """Of the text, 1 for a whole sentence; 0 without a text."""
         return 0.0 if self.text is None else min(1.0, len(self.text.split()) / SENTENCE)
+
+    @property
+    def may_mean_others(self) -> bool:
+        """Whether things may be meant that lack its words: a word or two name a kind, but for a number."""
+        words = (self.text or "").split()
+        return 0 < len(words) <= FEW_WORDS and not any(map(str.isdigit, self.text or ""))
 
     def vector_of(self, aspect: Aspect) -> Vector | Mix:
         """What a leg of vectors is asked."""
@@ -130,7 +137,7 @@ class LegDeclaration:
     needs_text: bool = False  # it is asked by the text of a query, and compares it with texts
     of_texts: bool = False  # what it knows of an item are its texts, which a fit hides together
     knows_same: bool = False  # whether the column `SAME` of its scores says that an item has what asks
-    only_strange: bool = False  # it takes long, and counts only where no item has the words of a query
+    takes_long: bool = False  # so it is asked only where words do not say what is meant
     may_fall: bool = False  # whether a fit may weigh it less than before
     bare: str | None = None  # its column that counts only for items without a text, and that may fall
     silent_without: Leg | None = None  # it says nothing against an item that this leg lacks

@@ -57,9 +57,11 @@ class ReaderLeg:
         return raw
 
     def columns(self, raw: Raw, background: Background) -> Table:
-        """Standard scores."""
-        columns = weighed_columns(standardise(raw[:, 0], background), self.asked.length)
-        return columns * np.float32(self.asked.text_weight)
+        """Standard scores, and what they are for queries that may mean what lacks their words."""
+        standard = standardise(raw[:, 0], background)
+        columns = weighed_columns(standard, self.asked.length)
+        of_kinds = standard * np.float32(self.asked.may_mean_others)
+        return np.column_stack([columns, of_kinds]) * np.float32(self.asked.text_weight)
 
     def matches(self, editions: Ids) -> Sequence[TextMatch]:
         """The nearest caption or field."""
@@ -79,11 +81,12 @@ def make_reader_leg(asked: Asked) -> ReaderLeg | None:
 READER = LegDeclaration(
     name="reader",
     make=make_reader_leg,
-    columns=("reader", "reader long", "reader far"),
+    columns=("reader", "reader long", "reader far", "reader kind"),
+    prior={"text": {"reader kind": 0.2}},
     wordless={"reader": 1.2, "reader far": 0.05},
     targets=frozenset({"item", "text"}),
     label=LabelColumn("reader", 0.4),
     needs_text=True,
     of_texts=True,
-    only_strange=True,
+    takes_long=True,
 )

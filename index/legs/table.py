@@ -1,6 +1,6 @@
 """The legs: what each declares of itself, and the tables that follow from it.
 
-A new leg is a file beside this one, its name in `multifold/types.py` and a line in `DECLARED`.
+A new leg is a file beside this one and a line in `DECLARED`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from index.legs.contracts import Asked, LegDeclaration, SearchLeg
 from index.legs.reader import READER
 from index.legs.vectors import IMAGE, POINTS, SHAPE, TEXT
 from index.legs.words import WORDS
-from multifold.types import Leg, Target
+from multifold.types import ASPECTS, EXAMPLES, Leg, Target
 
 DECLARED: tuple[LegDeclaration, ...] = (TEXT, IMAGE, SHAPE, POINTS, WORDS, READER)
 
@@ -30,11 +30,13 @@ TARGET_LEGS: Mapping[Target, tuple[Leg, ...]] = {
 TEXT_LEGS = tuple(leg.name for leg in DECLARED if leg.needs_text)
 
 
-def check_declarations(declared: Sequence[LegDeclaration], names: Sequence[str]) -> None:
-    """Refuse legs that do not fit together, or are not those that have names."""
+def check_declarations(declared: Sequence[LegDeclaration]) -> None:
+    """Refuse legs that do not fit together."""
+    names = [leg.name for leg in declared]
     columns = [column for leg in declared for column in leg.columns]
     labels = {leg.label for leg in declared}
-    assert [leg.name for leg in declared] == [*names], "each name has a leg, in this order"
+    assert len({*names, EXAMPLES}) == len(names) + 1, "a name belongs to one leg"
+    assert names[: len(ASPECTS)] == [*ASPECTS], "aspects come first, in their order"
     assert len({*columns}) == len(columns), "a column belongs to one leg"
     assert len({label.name for label in labels}) == len(labels), "a column of labels has one weight"
     for leg in declared:
@@ -46,7 +48,7 @@ def check_declarations(declared: Sequence[LegDeclaration], names: Sequence[str])
         assert leg.silent_without in (None, *names), f"{leg.name} is silent without a leg that there is"
 
 
-check_declarations(DECLARED, [name for name in get_args(Leg) if name != "examples"])
+check_declarations(DECLARED)
 assert all(TARGET_LEGS.values()), "each target asks a leg"
 
 

@@ -28,11 +28,11 @@ def legs_of(asked: Asked, model: SideModel | None = None) -> list[SearchLeg]:
 
 
 def needed_legs(asked: Asked, model: SideModel, among: Candidates | None) -> list[SearchLeg]:
-    """The legs that have items; without those that take long, where an item has the words of the query."""
+    """The legs that have items; without those that take long, where words say what is meant."""
     legs = [leg for leg in legs_of(asked, model) if leg.count()]
-    needed = [leg for leg in legs if not BY_NAME[leg.name].only_strange]
+    needed = [leg for leg in legs if not BY_NAME[leg.name].takes_long]
     words = next((leg for leg in needed if leg.name == WORDS.name), None)
-    if words is None or len(needed) == len(legs):
+    if words is None or len(needed) == len(legs) or asked.may_mean_others:
         return legs
     best = words.candidates(RING, among)[:MOST_HEARD]  # as many as are candidates, to be found once
     heard = asked.texts.words.weigh(asked.text or "", best).shares.max(initial=0)

@@ -1,6 +1,7 @@
 """Whether a collection has what a query means, and where its answer ends."""
 
 import math
+from dataclasses import dataclass
 
 from index.search.confidence import Rivals
 from index.search.model import UNPROVED_SIGHT, SideModel
@@ -11,15 +12,25 @@ SURE = 0.5  # the confidence from which the first hit is likely what is meant
 TRUSTED_SIGHT = UNPROVED_SIGHT  # from which pictures say that something like them is here
 
 
-def judge_presence(
-    model: SideModel, rivals: Rivals, first: float, sight: float, lacks_phrase: bool
-) -> Presence:
-    """What the best candidates say of it, of which the `first` is meant by this chance."""
+@dataclass(frozen=True)
+class BestHit:
+    """What is known of the first hit."""
+
+    confidence: float
+    sight: float = 1.0  # how far it is trusted that the encoder sees what a picture shows that asks
+    # How far its picture is beyond the similarity from which it likely shows what a text says, where nobody
+    # wrote anything of it; NaN where that is not known. Where many show it, none stands out.
+    alike: float = math.nan
+
+
+def judge_presence(model: SideModel, rivals: Rivals, first: BestHit, lacks_phrase: bool) -> Presence:
+    """What the best candidates say of it."""
     if lacks_phrase:
         return Presence(-math.inf, well=False)
     outcomes = model.outcomes.get(class_of(rivals.length, rivals.strange), ())
     gain = rivals.gain - model.least_gain(rivals.strange)
-    well = first >= SURE or (gain >= 0 and sight >= TRUSTED_SIGHT)
+    stands_out = gain >= 0 and first.sight >= TRUSTED_SIGHT if math.isnan(first.alike) else first.alike >= 0
+    well = stands_out or first.confidence >= SURE
     return Presence(gain, well, is_unlike(outcomes, rivals.gain))
 
 

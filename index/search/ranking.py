@@ -5,6 +5,7 @@ fixed items, by which scores are standardised. Deeper pages come from a wider ri
 behind the former ones, so pages continue one another. A search of one leg alone is ranked by its scores.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -22,9 +23,9 @@ from index.legs.vectors import SCORE
 from index.search.candidates import count_items, lacks_phrase, needed_legs, score_rings
 from index.search.confidence import Evidence, Rivals, confidences, find_rivals
 from index.search.model import UNPROVED_SIGHT, SideModel
-from index.search.presence import judge_presence, least_evidence
+from index.search.presence import BestHit, judge_presence, least_evidence
 from index.search.scores import Ratios, Scores
-from multifold.types import ASPECTS, KIND_OF_ASPECT, SIDE_OF, Aspect, Leg, Presence, Side
+from multifold.types import ASPECTS, EXAMPLES, KIND_OF_ASPECT, SIDE_OF, Aspect, Leg, Presence, Side
 
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
 
@@ -45,6 +46,9 @@ class Ranking:
     stated: Float64[np.ndarray, " n"]
     bare: Bool[np.ndarray, " n"]
     same: Bool[np.ndarray, " n"]  # which have the very thing that asks
+    alike: Float64[
+        np.ndarray, " n"
+    ]  # how far their pictures are beyond what likely shows a text; NaN: unknown
     confidence: Evidence
     strange: float = 0.0  # how strange the query is to these items
     presence: Presence | None = None
@@ -94,7 +98,7 @@ class Ranking:
         """What each leg adds to the evidence of each."""
         every: list[dict[Leg, float]] = []
         for ratios, learned in zip(self.ratios.tolist(), self.learned.tolist(), strict=True):
-            said = (*zip(LEGS, ratios, strict=True), ("examples", learned))
+            said = (*zip(LEGS, ratios, strict=True), (EXAMPLES, learned))
             every.append({leg: ratio for leg, ratio in said if ratio})
         return every
 
@@ -110,6 +114,7 @@ NOTHING = Ranking(
     stated=np.empty(0),
     bare=np.empty(0, np.bool_),
     same=np.empty(0, np.bool_),
+    alike=np.empty(0),
     confidence=np.empty(0),
 )
 
@@ -132,8 +137,9 @@ def rank(
         return NOTHING
     rivals = first.rivals(asked, count_items(asked, among))
     first = judge_items(first, model, rivals, asked)
-    sure = float(first.confidence[0])
-    presence = judge_presence(model, rivals, sure, sight_of(asked, model), lacks_phrase(asked, among))
+    seen = float(first.alike[0]) if asked.side == "text" and first.bare[0] else math.nan
+    best = BestHit(float(first.confidence[0]), sight_of(asked, model), seen)
+    presence = judge_presence(model, rivals, best, lacks_phrase(asked, among))
     end = least_evidence(model, rivals, error, presence)
     found = replace(first.until(end), presence=presence)
     while 0 < len(found) < page.stop:
@@ -178,6 +184,7 @@ def add_evidence(asked: Asked, scores: Scores, model: SideModel, examples: Examp
         stated=scores.stated,
         bare=scores.bare,
         same=scores.same > 0,
+        alike=scores.beyond(asked.space.alike),
         confidence=np.zeros(len(ratios)),
         strange=scores.strange,
     )

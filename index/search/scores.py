@@ -31,7 +31,7 @@ from index.legs.words import COVERAGE, STATED, WORDS
 from index.search.confidence import WHOLE, Evidence, Rivals, find_rivals
 from index.search.model import SideModel, strangeness
 from multifold.compiling import compile_annotated
-from multifold.types import Leg
+from multifold.types import Leg, Side
 
 SAME_NATS = 8.0  # of the very thing that asks; less than a verdict
 
@@ -101,6 +101,13 @@ class Scores:
         """What a leg says of some of the editions; NaN where one lacks it."""
         said: Float64[np.ndarray, " m"] = self.raw[leg][:, SCORE].astype(np.float64)
         return said[np.searchsorted(self.editions, editions)]
+
+    def beyond(self, least: Mapping[Side, float]) -> Float64[np.ndarray, " n"]:
+        """How far the best picture of each is beyond these scores of its side; NaN where none is stated."""
+        beyond = np.full(len(self.editions), np.nan)
+        for side in (side for side in least if side in self.raw):
+            np.fmax(beyond, self.raw[side][:, SCORE] - least[side], out=beyond)
+        return beyond
 
     def rivals(self, evidence: Evidence, items: int) -> Rivals:
         """What the evidence of candidates among so many items is compared with."""
@@ -180,9 +187,9 @@ def weigh(
     if WORDS.name not in raw:
         return scores
     scores = replace(scores, heard=float(scores.coverage.max(initial=0)))
-    if not scores.strange:  # words say it themselves
+    if not (scores.strange or asked.may_mean_others):  # words say it themselves
         for declared in DECLARED:
-            if declared.only_strange:
+            if declared.takes_long:
                 values[:, COLUMNS_OF[declared.name]] = 0
     return scores
 

@@ -120,6 +120,8 @@ class Bundle:
     points: PointSpec | None = None  # how surfaces are sampled, where it has a point tower
     # Nats that a deviation of a picture's likeness to a text is worth where an item has no text, by side
     sees: Mapping[Side, float] = field(default_factory=dict)
+    # The similarity from which a picture likely shows what a text says, by side
+    alike: Mapping[Side, float] = field(default_factory=dict)
     text_input: TextInput = "tokens"  # what the text tower takes: tokens, or what the bundle's reader says
     files: Mapping[str, str] = field(default_factory=dict)  # name -> sha256
 
@@ -128,6 +130,8 @@ class Bundle:
             raise ValueError(f"no text tower takes {self.text_input!r}")
         if not all(side in SIDES and 0 <= nats < math.inf for side, nats in self.sees.items()):
             raise ValueError(f"it cannot see {self.sees}")
+        if not all(side in SIDES and math.isfinite(least) for side, least in self.alike.items()):
+            raise ValueError(f"nothing is alike by {self.alike}")
         geometry = self.geometry
         cuts = geometry.metric == "ip" and geometry.query_signs is None and geometry.tokens == 1
         if self.prefixes and not (cuts and all(0 < one < geometry.dim for one in self.prefixes)):
@@ -306,6 +310,7 @@ def _parse(folder: Path, raw: Mapping[str, Any]) -> Bundle:
         prefixes=tuple(raw.get("prefixes", ())),
         points=PointSpec(**raw["points"]) if "points" in raw else None,
         sees=raw.get("sees", {}),
+        alike=raw.get("alike", {}),
         text_input=raw.get("text_input", "tokens"),
         **{key: raw[key] for key in plain},
     )
@@ -316,7 +321,7 @@ def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe(bundle: Bundle) -> dict[str, Any]:
-    optional = ("serves", "prefixes", "points", "sees")
+    optional = ("serves", "prefixes", "points", "sees", "alike")
     left_out = {"folder", *(name for name in optional if not getattr(bundle, name))}
     if bundle.text_input == "tokens":
         left_out.add("text_input")

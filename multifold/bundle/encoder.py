@@ -56,6 +56,7 @@ class Encoder:
         self.dim = bundle.geometry.dim
         self.metric = bundle.geometry.metric
         self.sees = bundle.sees
+        self.alike = bundle.alike
         signs = bundle.geometry.query_signs
         self.query_signs: Vector | None = None if signs is None else np.asarray(signs, np.float32)
         self._image = self.session("image.onnx", "pixels")

@@ -18,6 +18,7 @@ class Sphere:
     metric: ClassVar[Metric] = "ip"
     query_signs: ClassVar[Vector | None] = None
     sees: ClassVar[Mapping[Side, float]] = {}
+    alike: ClassVar[Mapping[Side, float]] = {}
 
     def vectors(self, features: Features) -> Vectors:
         wide = features.astype(np.float64)
@@ -32,6 +33,7 @@ class Lorentz:
     vector_id: str = "lorentz"
     metric: ClassVar[Metric] = "ip"
     sees: ClassVar[Mapping[Side, float]] = {}
+    alike: ClassVar[Mapping[Side, float]] = {}
 
     @property
     def query_signs(self) -> Vector | None:
@@ -55,6 +57,7 @@ class Flat:
     metric: ClassVar[Metric] = "l2"
     query_signs: ClassVar[Vector | None] = None
     sees: ClassVar[Mapping[Side, float]] = {}
+    alike: ClassVar[Mapping[Side, float]] = {}
 
     def vectors(self, features: Features) -> Vectors:
         return np.asarray(features / np.sqrt(self.dim), np.float32)

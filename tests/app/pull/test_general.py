@@ -41,6 +41,7 @@ def test_its_vectors_are_the_same_wherever_it_is_made(encoder: Encoder) -> None:
     assert encoder.bundle.vector_id == VECTORS
     assert encoder.dim == LOOK + MEANING
     assert encoder.bundle.sees == general.SEES
+    assert encoder.bundle.alike == general.ALIKE
 
 
 def test_a_picture_means_what_it_shows(encoder: Encoder) -> None:

@@ -92,6 +92,7 @@ class Geodesic:
     metric: ClassVar[Metric] = "ip"
     query_signs: ClassVar[Vector | None] = None
     sees: ClassVar[Mapping[Side, float]] = {}
+    alike: ClassVar[Mapping[Side, float]] = {}
     rescores: ClassVar[bool] = True
 
     def vectors(self, features: Vectors) -> Vectors:

@@ -56,6 +56,7 @@ def ranked(*items: tuple[int, Side, dict[str, float]]) -> Ranking:
         stated=nothing,
         bare=none,
         same=none,
+        alike=nothing,
         confidence=np.full(len(items), 0.5),
         presence=PRESENCE,
     )

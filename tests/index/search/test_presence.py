@@ -7,7 +7,7 @@ import pytest
 
 from index.search.confidence import Rivals
 from index.search.model import UNPROVED_SIGHT, prior_model
-from index.search.presence import judge_presence, least_evidence
+from index.search.presence import BestHit, judge_presence, least_evidence
 from index.search.promise import Outcome
 
 MODEL = replace(
@@ -21,33 +21,36 @@ def rivals(gain: float) -> Rivals:
 
 
 @pytest.mark.parametrize(
-    ("gain", "first", "sight", "well"),
+    ("gain", "first", "sight", "alike", "well"),
     [
-        (3.0, 0.1, 1.0, True),
-        (0.1, 0.1, 1.0, False),
-        (0.1, 0.6, 1.0, True),
-        (3.0, 0.1, 0.0, False),  # it says much of pictures that nobody sees
-        (3.0, 0.1, UNPROVED_SIGHT, True),
+        (3.0, 0.1, 1.0, math.nan, True),
+        (0.1, 0.1, 1.0, math.nan, False),
+        (0.1, 0.6, 1.0, math.nan, True),
+        (3.0, 0.1, 0.0, math.nan, False),  # it says much of pictures that nobody sees
+        (3.0, 0.1, UNPROVED_SIGHT, math.nan, True),
+        (0.1, 0.1, 1.0, 0.01, True),  # many show what is asked
+        (3.0, 0.1, 1.0, -0.01, False),
+        (3.0, 0.6, 1.0, -0.01, True),
     ],
 )
 def test_an_answer_matches_well_by_what_all_say_or_by_its_first(
-    gain: float, first: float, sight: float, well: bool
+    gain: float, first: float, sight: float, alike: float, well: bool
 ) -> None:
-    presence = judge_presence(MODEL, rivals(gain), first, sight, lacks_phrase=False)
+    presence = judge_presence(MODEL, rivals(gain), BestHit(first, sight, alike), lacks_phrase=False)
     assert presence.well == well
     assert presence.gain == pytest.approx(gain - 0.5)
     assert presence.unlike == (gain < 0.3)
 
 
 def test_where_nothing_has_a_phrase_nothing_matches_however_sure_it_is() -> None:
-    presence = judge_presence(MODEL, rivals(9.0), 1.0, 1.0, lacks_phrase=True)
+    presence = judge_presence(MODEL, rivals(9.0), BestHit(1.0), lacks_phrase=True)
     assert (presence.gain, presence.well) == (-math.inf, False)
     assert least_evidence(MODEL, rivals(9.0), 0.2, presence) == math.inf
     assert least_evidence(MODEL, rivals(9.0), None, presence) == -math.inf
 
 
 def test_an_answer_with_an_error_ends_behind_its_best_or_is_empty() -> None:
-    presence = judge_presence(MODEL, rivals(9.0), 1.0, 1.0, lacks_phrase=False)
+    presence = judge_presence(MODEL, rivals(9.0), BestHit(1.0), lacks_phrase=False)
     end = least_evidence(MODEL, rivals(9.0), 0.1, presence)
     assert 3.0 <= end < 4.0
     assert least_evidence(MODEL, rivals(9.0), 0.5, presence) >= end

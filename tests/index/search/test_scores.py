@@ -18,7 +18,7 @@ def scored(
     raw = np.zeros((count, 2), np.float32)
     raw[~present, 0] = np.nan
     bare = np.zeros(count, np.bool_)
-    return Scores(np.arange(count), {name: raw}, weighted, background, 1.0, bare, heard)  # type: ignore[dict-item]
+    return Scores(np.arange(count), {name: raw}, weighted, background, 1.0, bare, heard)
 
 
 def test_the_ratios_are_what_plain_arithmetic_says() -> None:

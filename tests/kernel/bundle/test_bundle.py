@@ -94,6 +94,7 @@ def test_a_folder_without_a_description_is_no_bundle(folder: Path, content: byte
         (lambda raw: raw.update(text_input="sentences"), "lists no text reader"),
         (lambda raw: raw.update(sees={"smell": 1.0}), "smell"),
         (lambda raw: raw.update(sees={"image": -1.0}), "it cannot see"),
+        (lambda raw: raw.update(alike={"image": float("nan")}), "nothing is alike"),
         (lambda raw: raw["views"].update(speed=2), "speed"),
         (lambda raw: raw["views"].update(background="pink"), "pink"),
         (lambda raw: raw["views"].update(up="x"), "does not describe"),

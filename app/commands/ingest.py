@@ -8,6 +8,7 @@ collection, all of it goes through that service, which answers searches meanwhil
 import argparse
 from pathlib import Path
 
+from app.libraries.contracts import LibraryLimits
 from index.names import MAIN
 from multifold.cli import at_least_one
 from multifold.machine import cores
@@ -35,4 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--report", type=Path, metavar="FILE", help="write the whole report as JSON")
     add("--watch", action="store_true", help="stay, and follow changes of the folder")
     add("--every", type=float, default=2.0, help="with --watch: seconds between looks")
+    limits = LibraryLimits()
+    most = "items of a library that are read; one with more is refused (default: %(default)s)"
+    add("--library-items", type=at_least_one, default=limits.items, help=most)
+    most = "bytes of a file of a library; longer ones are skipped (default: %(default)s)"
+    add("--library-bytes", type=at_least_one, default=limits.file_bytes, help=most)
     add("--workers", type=at_least_one, default=cores(), help="processes that render")

@@ -12,7 +12,7 @@ from app.encoding.observations import open_drawing_encoder
 from app.ingest.report import IngestReport
 from app.ingest.run import IngestRequest, own_folders, run_ingest
 from app.ingest.watching import FolderWatch
-from app.libraries.contracts import Library
+from app.libraries.contracts import Library, LibraryLimits
 from app.libraries.mirror import mirror_library
 from app.libraries.table import open_library
 from app.settings import read_settings
@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _find_library(args: argparse.Namespace) -> Library | None:
     """The library that is to be read; None: paths are."""
-    found = [library for source in args.sources if (library := open_library(source)) is not None]
+    limits = LibraryLimits(args.library_items, args.library_bytes)
+    found = [library for source in args.sources if (library := open_library(source, limits)) is not None]
     if not found:
         return None
     if len(args.sources) > 1:

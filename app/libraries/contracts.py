@@ -13,6 +13,14 @@ class LibraryError(MultifoldError):
 
 
 @dataclass(frozen=True)
+class LibraryLimits:
+    """How much is read of a library; one that has more says so."""
+
+    items: int = 100_000
+    file_bytes: int = 2 << 30
+
+
+@dataclass(frozen=True)
 class LibraryFile:
     """A mesh or a picture of an item."""
 

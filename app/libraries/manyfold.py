@@ -2,7 +2,8 @@
 
 An item is a model with its name, caption, description, tags, creator, licence and page. A model has many
 files: its mesh is the one that Manyfold shows, or else the first of the best format. Addresses in answers may
-name a host of another network, so only their path counts; and the token goes to the given host alone.
+name a host of another network, so only their path counts; and the token goes to the given scheme, host and
+port alone. What leads elsewhere is not asked.
 """
 
 import hashlib
@@ -19,7 +20,7 @@ from typing import Any
 
 import httpx
 
-from app.libraries.contracts import LibraryError, LibraryFile, LibraryItem
+from app.libraries.contracts import LibraryError, LibraryFile, LibraryItem, LibraryLimits
 from multifold.durable import replace_file
 from multifold.files.folder import PICTURE_SUFFIXES
 from renderers.mesh.formats.table import EXTENSIONS
@@ -33,11 +34,13 @@ MESH_TYPES = (
     *("model/vnd.collada+xml", "model/obj", "model/step"),
 )
 WHOLE_MESHES = tuple(suffix for suffix in EXTENSIONS if suffix != ".gltf")  # no files beside it are needed
-MOST_PICTURES = 8  # of one model
+MOST_PICTURES, MOST_MESHES = 8, 16  # of one model, that are looked at
+MOST_JSON_BYTES = 16 << 20
+MOST_REDIRECTS = 5
 MOST_LETTERS = 1_000  # of a text
 TIMEOUT_SECONDS = 60.0
 TRIES = 5  # of a request to a server that is busy
-WAIT_SECONDS = 2.0  # between two of them, unless the server says how long
+WAIT_SECONDS, LONGEST_WAIT = 2.0, 60.0  # between two of them, unless the server says how long; and at most
 BUSY_STATUSES = (429, 502, 503)
 REASONS = {
     401: "it does not accept its own token any more",
@@ -49,12 +52,13 @@ REASONS = {
 class ManyfoldLibrary:
     """The models that an application of a Manyfold server may read."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, limits: LibraryLimits) -> None:
         self._address = _server_address(address)
-        host = httpx.URL(self._address)
-        self.name = "-".join(filter(None, ("manyfold", host.host, str(host.port or ""))))
+        self._home = httpx.URL(self._address)
+        self._limits = limits
+        self.name = "-".join(filter(None, ("manyfold", self._home.host, str(self._home.port or ""))))
         self._client_id, self._client_secret = _read_credentials(self._address)
-        self._http = httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=True)
+        self._http = httpx.Client(timeout=TIMEOUT_SECONDS, follow_redirects=False)
         self._token: str | None = None
         self._token_turn = threading.Lock()
         self._creators: dict[str, str | None] = {}
@@ -68,6 +72,9 @@ class ManyfoldLibrary:
                 listed = self._json(f"/models?page={page}")
                 before = len(found)
                 found.update(dict.fromkeys(_id_of(one) for one in listed["member"]))
+                if len(found) > self._limits.items:
+                    most = f"more than {self._limits.items} models"
+                    raise LibraryError(f"{self._address} lists {most}; --library-items allows more")
                 if len(found) == before or "next" not in listed.get("view", {}):
                     return [*found]
                 page += 1
@@ -94,7 +101,7 @@ class ManyfoldLibrary:
             if response.headers.get("content-type", "").startswith("text/html"):
                 raise LibraryError(f"{file.address} is a page and not the file; may the application read it?")
             with replace_file(path) as out:
-                for piece in response.iter_bytes():
+                for piece in self._pieces(response, self._limits.file_bytes, "--library-bytes allows more"):
                     out.write(piece)
 
     def _files(self, model_id: str, model: Mapping[str, Any]) -> Iterator[LibraryFile]:
@@ -104,7 +111,7 @@ class ManyfoldLibrary:
         meshes = [part for part in parts if part["encodingFormat"] in MESH_TYPES]
         meshes.sort(key=lambda part: (part["@id"] != shown, MESH_TYPES.index(part["encodingFormat"])))
         pictures = [part for part in parts if part["encodingFormat"].startswith("image/")][:MOST_PICTURES]
-        yield from islice(self._readable(model_id, meshes, WHOLE_MESHES), 1)
+        yield from islice(self._readable(model_id, meshes[:MOST_MESHES], WHOLE_MESHES), 1)
         yield from self._readable(model_id, pictures, PICTURE_SUFFIXES)
 
     def _readable(
@@ -114,7 +121,7 @@ class ManyfoldLibrary:
             file_id = _id_of(part)
             where = f"/models/{model_id}/model_files/{file_id}"
             described, tag = self._tagged_json(where)
-            address = httpx.URL(self._address).join(_local(described["contentUrl"]))
+            address = self._at_home(described["contentUrl"])
             suffix = PurePosixPath(address.path).suffix.lower()
             if suffix in suffixes:
                 told = json.dumps({**described, "contentUrl": address.path}, sort_keys=True)
@@ -136,10 +143,31 @@ class ManyfoldLibrary:
     def _tagged_json(self, path: str) -> tuple[Mapping[str, Any], str | None]:
         """What is answered, and its ETag, which tells one version from another."""
         with closing(self._send(f"{self._address}{path}", MEDIA_TYPE)) as response, self._reached():
-            response.read()
             if "json" not in response.headers.get("content-type", ""):
                 raise LibraryError(f"{self._address}{path} answers with a page; is that a Manyfold?")
-            return response.json(), response.headers.get("etag")
+            said = b"".join(self._pieces(response, MOST_JSON_BYTES, "no answer of the API is so long"))
+            return json.loads(said), response.headers.get("etag")
+
+    def _at_home(self, reference: str) -> httpx.URL:
+        """An address on the given host, whatever host a reference names."""
+        path = httpx.URL(reference).raw_path.decode()
+        address = self._home.join("/" + path.lstrip("/\\"))
+        self._refuse_elsewhere(address, reference)
+        return address
+
+    def _refuse_elsewhere(self, address: httpx.URL, asked: str) -> None:
+        """Refuse what is not of the given scheme, host and port: it would get the token, or reach inside."""
+        if _origin(address) != _origin(self._home) or address.userinfo:
+            raise LibraryError(f"{asked} leads to {address}, and the token is for {self._address} alone")
+
+    def _pieces(self, response: httpx.Response, most: int, advice: str) -> Iterator[bytes]:
+        """The body of an answer, as far as it is no longer than that."""
+        size = 0
+        for piece in response.iter_bytes():
+            size += len(piece)
+            if size > most:
+                raise LibraryError(f"{response.url} has more than {most} bytes; {advice}")
+            yield piece
 
     def _send(self, address: str, media_type: str = "*/*") -> httpx.Response:
         """An answer whose body is to be read; it is asked for again with a new token, or later."""
@@ -147,9 +175,7 @@ class ManyfoldLibrary:
         for left in reversed(range(TRIES)):
             token = self._bearer(refused)
             headers = {"authorization": f"Bearer {token}", "accept": media_type}
-            with self._reached():
-                request = self._http.build_request("GET", address, headers=headers)
-                response = self._http.send(request, stream=True)
+            response = self._follow(address, headers)
             status = response.status_code
             if status == httpx.codes.OK:
                 return response
@@ -158,10 +184,25 @@ class ManyfoldLibrary:
                 refused = token  # they expire
             elif status in BUSY_STATUSES and left:
                 later = response.headers.get("retry-after", "")
-                time.sleep(float(later) if later.isdecimal() else WAIT_SECONDS)
+                time.sleep(min(float(later), LONGEST_WAIT) if later.isdecimal() else WAIT_SECONDS)
             else:
                 break
         raise LibraryError(f"{address}: {REASONS.get(status, f'the answer is {status}')}")
+
+    def _follow(self, address: str, headers: Mapping[str, str]) -> httpx.Response:
+        """The answer at an address, or where it leads on the same host; its body is to be read."""
+        for _ in range(MOST_REDIRECTS + 1):
+            with self._reached():
+                request = self._http.build_request("GET", address, headers=headers)
+                self._refuse_elsewhere(request.url, address)
+                response = self._http.send(request, stream=True)
+            if not response.has_redirect_location:
+                return response
+            response.close()
+            onward = response.url.join(response.headers["location"])
+            self._refuse_elsewhere(onward, address)
+            address = str(onward)
+        raise LibraryError(f"{address} leads from one address to the next")
 
     def _bearer(self, refused: str | None) -> str:
         """The token, or a new one in place of one that was refused."""
@@ -195,7 +236,7 @@ class ManyfoldLibrary:
     def _understood(self) -> Iterator[None]:
         try:
             yield
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, httpx.InvalidURL) as error:
             raise LibraryError(f"{self._address} answers otherwise than API v0 says ({error!r})") from error
 
 
@@ -222,9 +263,9 @@ def _read_credentials(address: str) -> tuple[str, str]:
     return first, second
 
 
-def _local(address: str) -> str:
-    """The path and query of an address, whatever host it names."""
-    return httpx.URL(address).raw_path.decode()
+def _origin(address: httpx.URL) -> tuple[str, str, int | None]:
+    """What the token belongs to; the usual port of a scheme is None."""
+    return address.scheme, address.host, address.port
 
 
 def _id_of(reference: Mapping[str, Any]) -> str:

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
-from app.libraries.contracts import Library
+from app.libraries.contracts import Library, LibraryLimits
 from app.libraries.manyfold import ManyfoldLibrary
 
-LIBRARIES: Mapping[str, Callable[[str], Library]] = {"manyfold": ManyfoldLibrary}
+LIBRARIES: Mapping[str, Callable[[str, LibraryLimits], Library]] = {"manyfold": ManyfoldLibrary}
 
 
-def open_library(source: str) -> Library | None:
+def open_library(source: str, limits: LibraryLimits) -> Library | None:
     """The library that a source of an ingest names; None: it is a path."""
     kind, colon, address = source.partition(":")
-    return LIBRARIES[kind](address) if colon and kind in LIBRARIES else None
+    return LIBRARIES[kind](address, limits) if colon and kind in LIBRARIES else None

@@ -17,7 +17,7 @@ from pathlib import Path
 from index.commands.options import add_bundle
 
 WORK = "benches.index.race"
-SCENES = ("clusters", "surface")
+SCENES = ("clusters", "uneven", "surface", "noise")
 RACERS = ("index", "codes", "collection", "faiss", "hnswlib")
 
 

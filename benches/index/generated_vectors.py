@@ -17,6 +17,7 @@ CLUSTERS = 400
 SURFACE, FOLDS, STEEPNESS = 16, 256, 1.5  # dimensions of a surface, and how it lies in space
 PROBES = 256  # queries that recall is measured with while building
 GAP = 1.0  # how far queries are shifted, all the same way, in standard deviations of a coordinate
+UNEVEN, RANK = 700, 24  # clusters of unequal size, and directions in which each is wide
 SPREAD, BLUR = 0.9, 1.2  # of rows and of queries around their cluster's centre
 
 
@@ -56,6 +57,36 @@ def surface_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorS
     outer = rng.standard_normal((FOLDS, dim))
     places = rng.standard_normal((rows + PROBES + queries, SURFACE)) @ (STEEPNESS * inner)
     return VectorSet(*np.split(unit_vectors(np.tanh(places) @ outer), [rows, rows + PROBES]))
+
+
+def uneven_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSet:
+    """Unit vectors in clusters of very unequal size and spread, each flat in a few directions of its own;
+    queries are shifted and noisier.
+    """
+    rng = np.random.default_rng(seed)
+    centres = rng.standard_normal((UNEVEN, dim))
+    flat = rng.standard_normal((UNEVEN, RANK, dim)) / np.sqrt(RANK)
+    spreads = rng.lognormal(0.0, 0.5, UNEVEN)
+    shares = rng.dirichlet(np.full(UNEVEN, 0.3))
+    gap = GAP * rng.standard_normal(dim)
+
+    def some(size: int, blur: float, shift: float) -> Float32[np.ndarray, "_ d"]:
+        drawn = rng.choice(UNEVEN, size, p=shares)
+        vectors = np.empty((size, dim), np.float32)
+        for cluster in np.unique(drawn):
+            mine = np.flatnonzero(drawn == cluster)
+            inner = rng.standard_normal((len(mine), RANK)) @ flat[cluster]
+            noise = blur * rng.standard_normal((len(mine), dim))
+            vectors[mine] = centres[cluster] + spreads[cluster] * inner + noise + shift * gap
+        return unit_vectors(vectors)
+
+    return VectorSet(some(rows, 0.2, 0.0), some(PROBES, 0.5, 0.5), some(queries, 0.5, 0.5))
+
+
+def noise_vectors(rows: int, dim: int, queries: int, seed: int = 0) -> VectorSet:
+    """Unit vectors anywhere."""
+    every = np.random.default_rng(seed).standard_normal((rows + PROBES + queries, dim), np.float32)
+    return VectorSet(*np.split(unit_vectors(every), [rows, rows + PROBES]))
 
 
 def unit_vectors(vectors: Float[np.ndarray, "... d"]) -> Float32[np.ndarray, "... d"]:

@@ -24,7 +24,12 @@ from index.contracts import Ids
 from multifold.bundle.canary import open_encoder
 from multifold.types import Vectors
 
-SCENES = {"clusters": generated_vectors.sphere_vectors, "surface": generated_vectors.surface_vectors}
+SCENES = {
+    "clusters": generated_vectors.sphere_vectors,
+    "uneven": generated_vectors.uneven_vectors,
+    "surface": generated_vectors.surface_vectors,
+    "noise": generated_vectors.noise_vectors,
+}
 LIMIT = 10
 RECALLS = (0.95, 0.99)
 NUMBERS = 1000

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from uuid import uuid4
 
+from index.store.reserve import keep_room
 from multifold.durable import make_folder, sync_folder, temporary_path
 from multifold.errors import MultifoldError
 
@@ -34,9 +35,11 @@ class WriterLock:
                 f"{folder} is being written by {holder or 'another process'}. "
                 "Send your changes there, stop it first, or open the collection for reading only."
             )
+        keep_room(folder)
         holder = json.dumps({"address": address or f"process {os.getpid()}", "process": os.getpid()})
         os.ftruncate(self._handle, 0)
-        os.pwrite(self._handle, holder.encode(), 0)
+        with suppress(OSError):  # a full disk: the lock holds, and others are told of "another process"
+            os.pwrite(self._handle, holder.encode(), 0)
 
     def release(self) -> None:
         """Let another process write."""

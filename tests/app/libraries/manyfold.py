@@ -44,8 +44,14 @@ class Manyfold:
     good: str = ""
     asked: list[str] = field(default_factory=list)
     url: str = ""
+    at: str = ""  # where the bytes of files are said to be; else below the model
+    onward: str = ""  # where those who ask for bytes are sent
+    endless: bool = False  # whether each page of models names another one
 
     def listed(self, page: int) -> dict[str, Any]:
+        if self.endless:
+            next_page = {"next": f"/models?page={page + 1}"}
+            return {"member": [_reference(f"/models/m{page}")], "view": next_page}
         ids = [*self.models]
         pages = max(1, -(-len(ids) // self.page))
         view = {"@id": f"/models?page={page}", "first": "/models?page=1", "last": f"/models?page={pages}"}
@@ -76,7 +82,7 @@ class Manyfold:
             "isPartOf": _reference(f"/models/{model}"),
             "filename": name,
             "encodingFormat": kind,
-            "contentUrl": f"/models/{model}/raw/{name}",
+            "contentUrl": self.at or f"/models/{model}/raw/{name}",
             "contentSize": len(data),
         }
 
@@ -119,6 +125,8 @@ def serving(manyfold: Manyfold) -> Iterator[Manyfold]:
                 case _ if manyfold.busy:
                     manyfold.busy -= 1
                     self._answer(429, b"", {"retry-after": "0"})
+                case [*_, "raw", _] if manyfold.onward:
+                    self._answer(302, b"", {"location": manyfold.onward})
                 case ["models", model, "raw", name] if self._is_allowed():
                     kind, data = manyfold.models[model].files[name]
                     self._answer(200, data, {"content-type": kind})

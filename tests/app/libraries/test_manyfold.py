@@ -1,11 +1,13 @@
 """`multifold ingest manyfold:URL`: from a server that speaks Manyfold's API to items that lead back to it."""
 
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
 
 from multifold.cli import main
+from tests.answering import answering
 from tests.app.conftest import Stored
 from tests.app.house import box, png
 from tests.app.libraries.manyfold import SECRET, Manyfold, Model, serving
@@ -160,3 +162,80 @@ def test_what_keeps_a_library_from_being_read_is_said(
 def test_options_for_files_are_refused(run: Run, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(option) == 2
     assert "are for files" in capsys.readouterr().err
+
+
+@pytest.fixture
+def stranger() -> Iterator[tuple[str, list[str]]]:
+    """Another server beside it, and the tokens that it was shown."""
+    shown: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            shown.append(self.headers.get("authorization", "none"))
+            self.send_error(404)
+
+        do_POST = do_GET  # noqa: N815 (what the handler of a request is called)
+
+    with answering(Handler) as port:
+        yield f"127.0.0.1:{port}", shown
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "http://x//{other}/a.png",
+        "//{other}/a.png",
+        "///{other}/a.png",
+        "http://{other}/a.png",
+        "http://x/\\{other}/a.png",
+        "\\\\{other}\\a.png",
+        "http://x/%2F%2F{other}/a.png",
+        "/..//{other}/a.png",
+        "http://user:word@{other}/a.png",
+        "https://{other}/a.png",
+        "http://x//user@{other}/a.png",
+        "http:/{other}/a.png",
+        "http://x/;@{other}/a.png",
+    ],
+)
+def test_the_token_stays_with_its_host(
+    run: Run, library: Manyfold, stranger: tuple[str, list[str]], form: str
+) -> None:
+    other, shown = stranger
+    library.at = form.format(other=other)
+    run()
+    assert shown == []
+    library.at = ""
+    library.onward = form.format(other=other)
+    run()
+    assert shown == []
+
+
+def test_what_leads_to_another_host_is_named(
+    run: Run, library: Manyfold, stranger: tuple[str, list[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    library.onward = f"http://{stranger[0]}/inside"
+    run()
+    assert (
+        f"leads to http://{stranger[0]}/inside, and the token is for {library.url}" in capsys.readouterr().err
+    )
+
+
+def test_a_library_without_end_is_refused_and_nothing_is_lost(
+    run: Run, library: Manyfold, stored: Stored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run()
+    library.endless = True
+    assert run("--library-items", "30") == 2
+    assert "lists more than 30 models; --library-items allows more" in capsys.readouterr().err
+    assert len(library.asked) < 40
+    assert set(stored()) == {"aa1", "bb2"}
+
+
+def test_a_file_that_is_too_long_is_named(
+    run: Run, library: Manyfold, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("--library-bytes", "100") == 1
+    error = capsys.readouterr().err
+    assert "has more than 100 bytes; --library-bytes allows more" in error
+    assert [path for path in library.asked if "/raw/" in path]

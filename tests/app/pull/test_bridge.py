@@ -38,6 +38,7 @@ def test_the_classes_stand_in_the_order_of_the_classifier() -> None:
     assert np.mean(shifted) < 0.4
 
 
+@pytest.mark.slow
 def test_the_stored_bridge_is_that_of_the_words_and_the_weights() -> None:
     reader = packaged_reader(SentenceReader)
     assert reader is not None

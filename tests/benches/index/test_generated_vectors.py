@@ -57,3 +57,19 @@ def test_features_that_are_no_use_are_refused(features: Path) -> None:
         generated_vectors.encoded_vectors(features, PLAIN, 200)
     with pytest.raises(generated_vectors.VectorSetError, match="compares by distance"):
         generated_vectors.encoded_vectors(features, PlainSpace("l2", 8), 10)
+
+
+def test_uneven_clusters_differ_in_size_and_queries_lie_apart() -> None:
+    vectors = generated_vectors.uneven_vectors(4000, 64, 200)
+    assert np.linalg.norm(vectors.rows, axis=1) == pytest.approx(1, abs=1e-5)
+    assert [len(one) for one in (vectors.rows, vectors.probes, vectors.queries)] == [4000, 256, 200]
+    nearest = (vectors.queries @ vectors.rows.T).max(axis=1)
+    own = np.sort(vectors.rows @ vectors.rows.T, axis=1)[:, -2]
+    assert np.median(nearest) < np.median(own)
+    near = (vectors.rows @ vectors.rows.T > 0.5).sum(axis=1)
+    assert near.max() > 20 * max(near.min(), 1)
+
+
+def test_noise_has_no_near_neighbours() -> None:
+    vectors = generated_vectors.noise_vectors(2000, 64, 50)
+    assert (vectors.queries @ vectors.rows.T).max() < 0.8

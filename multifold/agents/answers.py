@@ -1,6 +1,7 @@
 """What tools answer: as little as an agent needs to go on."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from multifold.wire.insight import ExplainAnswer, MatchExplanation
 from multifold.wire.items import ObservationInfo
 from multifold.wire.search import SearchAnswer
 
+MOST_PAYLOAD_BYTES = 64_000  # of one answer, as JSON
 MOST_OBSERVATIONS = 5
 MOST_SHARES = 12
 
@@ -54,10 +56,27 @@ class ExplainedMatch:
 
 
 def found_items(answer: SearchAnswer) -> FoundItems:
+    payloads, warnings = bound_payloads([hit.payload for hit in answer.hits])
     items = [
-        FoundItem(hit.id, hit.confidence, name_observation(hit.matched), hit.payload) for hit in answer.hits
+        FoundItem(hit.id, hit.confidence, name_observation(hit.matched), payload)
+        for hit, payload in zip(answer.hits, payloads, strict=True)
     ]
-    return FoundItems(items, answer.matches_well, list(answer.warnings))
+    return FoundItems(items, answer.matches_well, [*answer.warnings, *warnings])
+
+
+def bound_payloads(payloads: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:
+    """The first payloads that an agent can take in, the others empty; and a warning if there are such."""
+    kept: list[dict[str, Any]] = []
+    left = MOST_PAYLOAD_BYTES
+    for payload in payloads:
+        size = len(json.dumps(payload, ensure_ascii=False).encode("utf-8", "surrogatepass"))
+        kept.append(payload if size <= left else {})
+        left -= size if size <= left else 0
+    missing = sum(bool(whole) and not some for whole, some in zip(payloads, kept, strict=True))
+    if not missing:
+        return kept, []
+    most = f"{MOST_PAYLOAD_BYTES // 1000} kB"
+    return kept, [f"{missing} payloads are left out, as all have more than {most}: ask with payload_keys"]
 
 
 def explained_match(answer: ExplainAnswer) -> ExplainedMatch:

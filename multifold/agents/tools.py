@@ -1,5 +1,6 @@
 """The tools: each asks a service by its client, with the key of whoever calls."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -10,17 +11,19 @@ from multifold.agents.answers import (
     AddedItem,
     ExplainedMatch,
     FoundItems,
+    bound_payloads,
     explained_match,
     found_items,
 )
 from multifold.agents.pictures import read_file, shrink_picture
 from multifold.client import AsyncClient
 from multifold.errors import MultifoldError, needs_extra
-from multifold.wire.search import QueryInput
+from multifold.wire.search import QueryInput, SearchAnswer
 
 with needs_extra("mcp"):
     from mcp.server.mcpserver import Context, Image
     from mcp.server.mcpserver.exceptions import ToolError
+    from mcp.types import CallToolResult, TextContent
     from pydantic import Field
 
 MOST_PICTURES = 6
@@ -30,6 +33,10 @@ Where = Annotated[
     dict[str, Any] | None,
     Field(description='a condition on the payload, such as {"colour": "red", "price": {"lt": 10}}'),
 ]
+PayloadKeys = Annotated[
+    list[str] | None, Field(description="keys of the payloads that are wanted, such as price; all without")
+]
+FoundOnce = Annotated[CallToolResult, FoundItems]
 PictureName = Annotated[str | None, Field(description="a picture: a data URI, or a file's name")]
 MeshName = Annotated[
     str | None, Field(description="a 3D model: a data URI, or a file's name, such as chair.glb")
@@ -58,15 +65,22 @@ class AgentTools:
         mesh_format: MeshFormat = None,
         limit: Limit = 10,
         filter: Where = None,
+        payload_keys: PayloadKeys = None,
         collection: Collection = None,
-    ) -> FoundItems:
+    ) -> FoundOnce:
         """Find things by a text, a picture or a 3D model: exactly one of them."""
         with _tool_errors():
-            asked = {"image": self._file(image), "mesh": self._file(mesh)}
             client = self._client(context, collection)
-            return found_items(
-                await client.search(text=text, **asked, mesh_format=mesh_format, limit=limit, filter=filter)
+            answer = await client.search(
+                text=text,
+                image=self._file(image),
+                mesh=self._file(mesh),
+                mesh_format=mesh_format,
+                limit=limit,
+                filter=filter,
+                fields=_fields(payload_keys),
             )
+            return _told_once(answer)
 
     async def similar(
         self,
@@ -74,12 +88,14 @@ class AgentTools:
         id: Annotated[str, Field(description="id of the item")],
         limit: Limit = 10,
         filter: Where = None,
+        payload_keys: PayloadKeys = None,
         collection: Collection = None,
-    ) -> FoundItems:
+    ) -> FoundOnce:
         """Find items that are like an item."""
         with _tool_errors():
             client = self._client(context, collection)
-            return found_items(await client.similar(id, limit=limit, filter=filter))
+            fields = _fields(payload_keys)
+            return _told_once(await client.similar(id, limit=limit, filter=filter, fields=fields))
 
     async def look(
         self,
@@ -101,8 +117,9 @@ class AgentTools:
             ]
             texts = [one.text for one in item.observations if one.text is not None]
             files = [asdict(one) for one in item.files]
-            about = {"id": item.id, "payload": item.payload, "captions": texts, "files": files}
-            return [about | {"pictures": urls}, *images]
+            (payload,), warnings = bound_payloads([dict(item.payload)])
+            about = {"id": item.id, "payload": payload, "captions": texts, "files": files}
+            return [about | {"pictures": urls, "warnings": warnings}, *images]
 
     async def add(
         self,
@@ -160,10 +177,23 @@ def presented_key(headers: Any) -> str | None:  # noqa: ANN401 (headers of Starl
     return (token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key")) or None
 
 
+def _fields(payload_keys: Sequence[str] | None) -> list[str] | None:
+    """What hits carry: of the payload these keys, or all."""
+    return None if payload_keys is None else [f"payload.{key}" for key in payload_keys]
+
+
+def _told_once(answer: SearchAnswer) -> CallToolResult:
+    """An answer as an object; the text beside it leaves out the payloads, which may be long."""
+    found = found_items(answer)
+    items = [{"id": one.id, "confidence": one.confidence, "matched": one.matched} for one in found.items]
+    text = json.dumps({"items": items, "matches_well": found.matches_well, "warnings": found.warnings})
+    return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=asdict(found))
+
+
 @contextmanager
 def _tool_errors() -> Iterator[None]:
     """An agent reads the sentence of a failure, and can go on."""
     try:
         yield
-    except MultifoldError as error:
+    except (MultifoldError, OSError, ValueError) as error:  # a path may be none that a system takes
         raise ToolError(str(error)) from error

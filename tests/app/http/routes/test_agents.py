@@ -120,6 +120,9 @@ def test_every_tool_is_listed_and_called(keyed: House, transport: str, tmp_path:
                 ("search", {"image": "data:image/png;base64,%%"}, "base64"),
                 ("search", {"text": "red", "collection": "none"}, "none"),
                 ("look", {"id": "nobody"}, "nobody"),
+                ("search", {"image": "a\0b.png"}, "null" if transport == "stdio" else "is not a"),
+                ("search", {"text": "red", "filtre": {}}, "did you mean 'filter'?"),
+                ("similar", {"id": "red-box", "context": 1}, "unknown field 'context'"),
             ):
                 answer = await client.call_tool(tool, asked)
                 assert answer.is_error, (tool, asked)
@@ -130,6 +133,33 @@ def test_every_tool_is_listed_and_called(keyed: House, transport: str, tmp_path:
     finally:
         with Client(keyed.url, api_key=KEYS["write"]) as client:
             client.delete("new")
+
+
+def test_payloads_come_once_in_a_size_that_an_agent_takes_in(keyed: House) -> None:
+    async def use() -> None:
+        async with agent(keyed, "http", "write") as client:
+            whole = await client.call_tool("similar", {"id": "red-box", "limit": 50})
+            payloads = [one["payload"] for one in whole.structured_content["items"]]
+            assert sum(len(json.dumps(one)) for one in payloads) < 65_000
+            assert {} in payloads
+            assert "payloads are left out" in whole.structured_content["warnings"][0]
+            assert "payload" not in json.loads(whole.content[0].text)["items"][0]
+            some = await call(client, "similar", id="red-box", limit=50, payload_keys=["n"])
+            assert sorted(one["payload"]["n"] for one in some["items"] if "n" in one["payload"]) == [0, 1, 2]
+            assert some["warnings"] == []
+
+    names = [f"long-{n}" for n in range(3)]
+    with Client(keyed.url, api_key=KEYS["write"]) as client:
+        for n, name in enumerate(names):
+            client.upsert(
+                name, texts=["a red box"], images=[png("red")], payload={"n": n, "long": "x" * 30_000}
+            )
+    try:
+        asyncio.run(use())
+    finally:
+        with Client(keyed.url, api_key=KEYS["write"]) as client:
+            for name in names:
+                client.delete(name)
 
 
 def test_a_key_that_may_not_is_told_so(keyed: House) -> None:

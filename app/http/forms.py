@@ -12,6 +12,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from app.errors import ApiError
+from app.http.json_bodies import parse_json
 from app.http.openapi import BINARY_FILE, SCHEMA_REFERENCE
 from app.http.routers import CollectionRoute
 from multifold.wire.files import UploadedFile
@@ -27,6 +28,7 @@ OBJECTS = (*SEARCH_OBJECTS, *ITEM_OBJECTS)
 FILE_FIELDS = ("image", "mesh")
 FILE_LISTS = ("images",)
 FORM_FIELDS = (*SEARCH_FIELDS, "mesh_format", *(one.name for one in fields(SearchOptions)))
+NUMBER_FIELDS = tuple(one.name for one in fields(SearchOptions) if one.metadata.get("strict"))
 ITEM_FIELDS = tuple(one.name for one in fields(NewItem))
 
 
@@ -59,6 +61,7 @@ async def read_search_form(form: FormData) -> Search:
     for name in SEARCH_OBJECTS:
         if text := plain_field(form.get(name)):
             options[name] = json_object(text, name)
+    options |= {name: number_of(value) for name, value in options.items() if name in NUMBER_FIELDS}
     known = validate(SearchOptions, options)
     asked = [(name, value) for name, value in form.multi_items() if name in SEARCH_FIELDS]
     if len(asked) != 1:
@@ -101,6 +104,14 @@ async def file_field(value: UploadFile | str) -> UploadedFile | str:
     return UploadedFile(await value.read(), value.filename or "", value.content_type or "")
 
 
+def number_of(value: object) -> object:
+    """A number that a plain field states; anything else as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
 def text_field(value: UploadFile | str) -> str:
     if isinstance(value, UploadFile):
         raise ApiError(422, "bad_text", "a text must be a plain field, not a file")
@@ -115,7 +126,7 @@ def plain_field(value: UploadFile | str | None) -> str | None:
 
 def json_object(raw: str, what: str) -> dict[str, Any]:
     try:
-        found = json.loads(raw)
+        found = parse_json(raw)
     except (ValueError, RecursionError):
         raise ApiError(422, f"bad_{what}", f"'{what}' is not JSON that can be read") from None
     if not isinstance(found, dict):

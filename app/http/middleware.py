@@ -31,7 +31,7 @@ SECURITY_HEADERS = {
 CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 EVENTS = "text/event-stream"
 STALLED_SECONDS = 60.0  # for the client to take an event; one that says nothing is sent every 15 s
-MOST_HEADERS = 32_000  # bytes of names and values
+MOST_HEADER_BYTES, MOST_HEADERS = 32_000, 100  # of names and values, and how many
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
 WATCH_AFTER = 0.05  # seconds that a request takes before it is worth a task that sees its client leave
 _log = logging.getLogger("multifold.app")
@@ -183,8 +183,11 @@ class HeaderCheck(HttpMiddleware):
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers, answer = scope["headers"], self.app
-        if sum(len(name) + len(value) for name, value in headers) > MOST_HEADERS:
-            error = ApiError(431, "too_large", f"the headers have more than {MOST_HEADERS:,} bytes")
+        if len(headers) > MOST_HEADERS:
+            error = ApiError(431, "too_large", f"a request has {MOST_HEADERS} headers at most")
+            answer = error_response(error, scope["state"]["request_id"])
+        elif sum(len(name) + len(value) for name, value in headers) > MOST_HEADER_BYTES:
+            error = ApiError(431, "too_large", f"the headers have more than {MOST_HEADER_BYTES:,} bytes")
             answer = error_response(error, scope["state"]["request_id"])
         elif sum(name == b"host" for name, _ in headers) > 1:
             error = ApiError(400, "bad_request", "the request has two headers 'Host'; which one is meant?")

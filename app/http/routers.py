@@ -6,18 +6,18 @@ from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Depends
-from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import Scope
 
 from app.http.dependencies import named_collection
+from app.http.json_bodies import JsonRoute
 from app.http.openapi import COLLECTION_PATH, error_responses, operation_name
 from index.names import DEFAULT
 
 NAME_PATTERN = "/collections/(?P<collection>[^/]+)"
 
 
-class CollectionRoute(APIRoute):
+class CollectionRoute(JsonRoute):
     """A route of a collection with its short form, which leaves out the name of the default collection.
 
     FastAPI needs milliseconds for each route, so both addresses are one.
@@ -36,14 +36,15 @@ class CollectionRoute(APIRoute):
         return match, found
 
 
-service_router = partial(APIRouter, generate_unique_id_function=operation_name)
+service_router = partial(APIRouter, generate_unique_id_function=operation_name, route_class=JsonRoute)
 
 
 def collection_router(
     prefix: str = "", tags: list[str] | None = None, route_class: type[CollectionRoute] = CollectionRoute
 ) -> APIRouter:
     """A router of what one collection has."""
-    return service_router(
+    return APIRouter(
+        generate_unique_id_function=operation_name,
         prefix=COLLECTION_PATH + prefix,
         tags=[*(tags or ())],
         route_class=route_class,

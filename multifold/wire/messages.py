@@ -7,7 +7,8 @@ nothing but dataclasses.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, dataclass_transform
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, dataclass_transform, get_args
 
 from multifold.errors import MultifoldError
 
@@ -123,6 +124,9 @@ class Body:
                 schema["allOf"] = [{word: some}]  # by itself, generators of clients make a type of each
         cls.__pydantic_config__ = {"extra": extra, "json_schema_extra": schema}  # type: ignore[attr-defined]
         dataclass(frozen=True)(cls)
+        for one in fields(cls):  # type: ignore[arg-type]
+            if {int, float} & {one.type, *get_args(one.type)}:  # neither texts nor true are numbers
+                one.metadata = MappingProxyType({**one.metadata, "strict": True})
 
     @classmethod
     def __get_pydantic_core_schema__(cls, kind: Any, handler: Callable[[Any], Any]) -> Any:  # noqa: ANN401

@@ -60,6 +60,8 @@ def test_two_hosts_and_headers_above_32_kilobytes_are_refused(shop: House) -> No
     assert shop.client.get("/v1/info", headers={"x-much": "x" * 30_000}).status_code == 200
     for much in ({"x-much": "x" * 32_000}, {f"x-{n}": "x" * 1_000 for n in range(32)}):
         refused(shop.client.get("/v1/info", headers=much), 431, "too_large", "32,000")
+    many = [(f"x-{number}", "1") for number in range(5_000)]
+    refused(shop.client.get("/v1/info", headers=many), 431, "too_large", "100 headers at most")
 
 
 def test_a_body_of_20_megabytes_is_too_large(shop: House) -> None:

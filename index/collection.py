@@ -188,8 +188,11 @@ class Collection(AbstractContextManager["Collection"]):
         return self.read(browse.count, where)
 
     def scroll(self, after: str | None = None, limit: int = 100, where: Filter | None = None) -> list[Item]:
-        """Items in the order of their ids, from behind the one named: the last of a page begins the next."""
-        return self.read(browse.page_by_id, after, limit, where)
+        """Items in the order of their ids, from behind the one named: the last of a page begins the next.
+
+        A page of long payloads has fewer.
+        """
+        return self.read(browse.page_by_id, after, limit, where)[0]
 
     def facets(
         self, keys: Sequence[str], where: Choice = None, limit: int = 100

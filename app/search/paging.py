@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 
 from app.errors import ApiError
 from app.queries.parts import ImageQueryPart, MeshQueryPart, QueryPart, WeightedParts
+from index.store.browse import PAGE_BYTES
 from multifold.types import Hit
 from multifold.wire.search import MAX_OFFSET, SearchOptions
 
@@ -29,17 +30,19 @@ class SearchPage:
     place: int  # hits before the page
     limit: int
     last: str | None = None  # the last of them, if a cursor names it
+    payloads: bool = True  # whether whole payloads are wanted
 
     @classmethod
     def of(cls, parts: WeightedParts, options: SearchOptions) -> "SearchPage":
         """The page that a search asks for."""
         asked = _checksum(parts, options)
+        payloads = options.fields is None or "payload" in options.fields
         if options.after is None:
-            return cls(asked, options.offset, options.limit)
+            return cls(asked, options.offset, options.limit, payloads=payloads)
         query, place, last = _read_cursor(options.after)
         if query != asked:
             raise ApiError(422, "bad_cursor", "'after' belongs to another search; begin without it")
-        return cls(asked, place, options.limit, last)
+        return cls(asked, place, options.limit, last, payloads)
 
     @property
     def window(self) -> tuple[int, int]:
@@ -50,13 +53,27 @@ class SearchPage:
         return first, self.place - first + self.limit + OVERLAP
 
     def cut(self, hits: Sequence[Hit], first: int) -> tuple[list[Hit], str | None]:
-        """The page out of the hits from a rank on, and the cursor of the following one."""
+        """The page out of the hits from a rank on, and the cursor of the following one.
+
+        A page of long payloads has fewer hits.
+        """
         ids = [hit.id for hit in hits]
         begin = ids.index(self.last) + 1 if self.last in ids else self.place - first
-        page = [*hits[begin : begin + self.limit]]
+        wanted = [*hits[begin : begin + self.limit]]
+        page = wanted[: _count_fitting(wanted)] if self.payloads else wanted
         end = first + begin + len(page)
-        more = len(page) == self.limit and end <= MAX_OFFSET
+        more = (len(page) == self.limit or len(page) < len(wanted)) and end <= MAX_OFFSET
         return page, _write_cursor(self.asked, end, page[-1].id) if more else None
+
+
+def _count_fitting(hits: Sequence[Hit]) -> int:
+    """How many of the first hits make a page; one at least."""
+    size = 0
+    for count, hit in enumerate(hits, 1):
+        size += len(json.dumps(hit.payload))
+        if size >= PAGE_BYTES:
+            return count
+    return len(hits)
 
 
 def _write_cursor(asked: int, place: int, last: str) -> str:

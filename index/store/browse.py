@@ -142,21 +142,38 @@ def list_ids(connection: Connection, where: Filter | None = None) -> list[str]:
 
 def page_by_id(
     connection: Connection, after: str | None, limit: int, where: Filter | None = None
-) -> list[Item]:
-    """Items in the order of their ids, from behind one of them."""
+) -> tuple[list[Item], str | None]:
+    """Items in the order of their ids, from behind one of them; and the last of them, if more may follow."""
     check_page(after, limit)
-    query = select(items).where(_holds(where)).order_by(items.c.id).limit(limit)
+    query = select(items).where(_holds(where)).order_by(items.c.id)
     if after is not None:
         query = query.where(items.c.id > after)
-    return read_items(connection, connection.execute(query).mappings().all())
+    rows, more = _rows_of_page(connection, query, limit)
+    return read_items(connection, rows), rows[-1]["id"] if more else None
+
+
+def _rows_of_page(connection: Connection, query: Select[Any], limit: int) -> tuple[list[TableRow], bool]:
+    """So many rows, fewer if their payloads are long; and whether more may follow."""
+    rows: list[TableRow] = []
+    size = 0
+    options = {"yield_per": FETCHED_TOGETHER}
+    with connection.execute(query.limit(limit), execution_options=options) as result:
+        for row in result.mappings():
+            rows.append(row)
+            size += len(row["payload"])
+            if size >= PAGE_BYTES:
+                return rows, True
+    return rows, len(rows) == limit
 
 
 def every_item(connection: Connection, where: Filter | None = None) -> Iterator[Item]:
     """All items in the order of their ids, or those that a filter lets through, read page by page."""
     after: str | None = None
-    while page := page_by_id(connection, after, EVERY_PAGE, where):
+    while True:
+        page, after = page_by_id(connection, after, EVERY_PAGE, where)
         yield from page
-        after = page[-1].id
+        if after is None:
+            return
 
 
 def count_facets(
@@ -208,6 +225,8 @@ def _holds(where: Choice) -> Condition:
 
 MAX_PAGE = 1_000  # items
 EVERY_PAGE = 500  # that are in memory where all are read
+PAGE_BYTES = 8 << 20  # of payloads, with which a page ends
+FETCHED_TOGETHER = 32  # rows; a payload may have a megabyte
 MAX_KEYS = 64  # counted at once
 WRITTEN = re.compile(r"(-?)payload\.(.+)", re.DOTALL)
 MARK = re.compile(r"([0-9]{1,18})(?: (.+))?", re.DOTALL)  # an edition, and its number or text in JSON
@@ -243,8 +262,8 @@ def page_in_order(
         query = select(items).where(older).order_by(items.c.edition.desc())
     else:
         query = _by_value(order.key, _sorted_column(connection, order.key), order.descending, after)
-    rows = connection.execute(query.where(_holds(where)).limit(limit)).mappings().all()
-    if len(rows) < limit:
+    rows, more = _rows_of_page(connection, query.where(_holds(where)), limit)
+    if not more:
         return read_items(connection, rows), None
     last = rows[-1]
     value = f" {json.dumps(last['value'])}" if "value" in last else ""

@@ -95,8 +95,7 @@ def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str
     if body.sort != "id":
         order = browse.parse_order(body.sort)
         return collection.read(browse.page_in_order, order, body.after, body.limit, chosen)
-    items = collection.scroll(body.after, body.limit, chosen)
-    return items, items[-1].id if len(items) == body.limit else None
+    return collection.read(browse.page_by_id, body.after, body.limit, chosen)
 
 
 def _outcome(raw: Mapping[str, Any], outcome: Written) -> BulkItemOutcome:

@@ -1,5 +1,6 @@
 """Items in pages and orders, facets and spans of what their payloads hold."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from index.store import browse
 from index.store.browse import ItemOrderError, NumberSpan
 from index.store.filters import Filter, parse_filter
 from multifold.types import Item
-from tests.index.spaces import FEATURE
-from tests.index.things import same, view
+from tests.index.spaces import FEATURE, SPACE
+from tests.index.things import caption, feature, same, view
 
 
 def fill(collection: Collection, payloads: list[dict[str, Any]]) -> list[Item]:
@@ -135,3 +136,28 @@ def test_an_order_or_a_mark_that_is_none_is_refused(collection: Collection) -> N
         for order in ("newest", "payload.x"):
             with pytest.raises(ItemOrderError, match="ends with"):
                 collection.read(browse.page_in_order, browse.parse_order(order), mark, 9)
+
+
+@pytest.mark.parametrize("order", ["id", "newest", "payload.n", "-payload.n"])
+def test_pages_of_long_payloads_are_short_and_leave_nothing_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    monkeypatch.setattr(browse, "PAGE_BYTES", 1_000)
+    items = [
+        Item(f"n{n:02}", (caption(0, feature(1), "red"),), {"n": n, "long": "x" * 300}) for n in range(10)
+    ]
+    with Collection.open(tmp_path, SPACE) as collection:
+        collection.upsert(items)
+        seen: list[str] = []
+        after = None
+        for _ in range(9):
+            if order == "id":
+                page, after = collection.read(browse.page_by_id, after, 8)
+            else:
+                page, after = collection.read(browse.page_in_order, browse.parse_order(order), after, 8)
+            assert len(page) <= 4
+            seen += [item.id for item in page]
+            if after is None:
+                break
+        assert seen == [item.id for item in (items if order in ("id", "payload.n") else items[::-1])]
+        assert [item.id for item in collection.read(lambda now: [*browse.every_item(now)])] == sorted(seen)

@@ -25,6 +25,7 @@ MAY_IMPORT: Mapping[str, set[str]] = {
     "benches": {"multifold", "index", "renderers", "training", "app"},
 }
 ROOMS = tuple(sorted(MAY_IMPORT))
+ARCHITECTURE = HOUSE / "docs" / "architecture.md"
 CONTRACTS = {"contracts", "errors", "settings", "types"}  # a folder and its subfolders may both import these
 HTTP_USERS = ("app.main", "app.http")  # and what is in app.http
 
@@ -271,3 +272,19 @@ def calls_beside_others(tree: ast.Module) -> Iterator[str]:
                 yield call.func.id
             elif isinstance(call.func, ast.Attribute):
                 yield call.func.attr
+
+
+def budgets() -> dict[str, int]:
+    """The lines that each room may have, as the architecture tells them."""
+    rows = [line.strip("| \n").split(" | ") for line in ARCHITECTURE.read_text("utf-8").splitlines()]
+    place = next(place for place, row in enumerate(rows) if {*row} == {*ROOMS})
+    return {
+        room: int(count.replace(",", "")) for room, count in zip(rows[place], rows[place + 2], strict=True)
+    }
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_keeps_to_its_budget(room: str) -> None:
+    lines = sum(len(path.read_text("utf-8").splitlines()) for path in (HOUSE / room).rglob("*.py"))
+    print(f"{room}: {lines:,} of {budgets()[room]:,} lines")
+    assert lines <= budgets()[room]

@@ -36,7 +36,7 @@ function tell({ name, state, done, total, refused, trouble }) {
   box.classList.toggle("calm", state === "watching");
   redraw(box, h("p", { class: trouble ? "bad" : null }, h("strong", {}, `Folder ${name}. `), trouble ?? STEPS[state] + far),
     atWork && h("progress", { "aria-label": `Folder ${name}`, ...(total && { value: done, max: total }) }),
-    refused > 0 && h("details", { ontoggle: list, open }, h("summary", { "data-key": "refused" }, `${count(refused, "file")} not taken in`), h("ul", { class: "refused" })));
+    refused > 0 && h("details", { ontoggle: list, open }, h("summary", { "data-key": "refused" }, `${count(refused, "file")} skipped`), h("ul", { class: "refused" })));
 }
 
 const later = ({ state } = {}) => { timer = setTimeout(look, state === "watching" ? REST : LOOK); };

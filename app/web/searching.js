@@ -69,20 +69,20 @@ async function extend(answer) {
 
 function tell(answer) {
   const { asked, hits, done, took, fitting, warnings } = answer;
-  const notes = [isSorted(asked) && hits.length === BEST ? `the best ${BEST}, sorted` : done ? count(hits.length, "result") : `the first ${hits.length} results`];
+  const notes = [isSorted(asked) && hits.length === BEST ? `the best ${BEST}, sorted` : done ? count(hits.length, "result") : `${hits.length}+ results`];
   if (fitting != null) notes.push(`${count(fitting, "item fits", "items fit")} the filters`);
   if (took != null) notes.push(`${took < 10 ? took.toFixed(1) : Math.round(took)} ms`);
   $("status").textContent = [...notes, ...warnings].join(" · ");
   $("copy").replaceChildren(hits.length ? copier("Copy as curl", command) : "");
   $("more").hidden = done;
   if (!hits.length) sayNothingFound(answer);
-  else if (answer.well === false) say("Nothing matches well", ["What comes nearest is shown all the same."]);
+  else if (answer.well === false) say("Nothing matches well", ["These are the closest results."]);
 }
 
 function sayNothingFound({ asked, fitting }) {
   const side = { shape: "a shape", image: "a photo", text: "a caption", any: "anything", item: "anything" }[asked.target];
-  if (fitting === 0) say("No item fits these filters", ["Take one of them away."]);
-  else if (asked.clues.length && least(asked)) say("Nothing matches well", [`No item is ${Math.round(100 * asked.sure)} % sure or more to be what was meant. Be less strict to see what comes nearest.`]);
+  if (fitting === 0) say("No item fits these filters", ["Remove a filter."]);
+  else if (asked.clues.length && least(asked)) say("Nothing matches well", [`No item is ${Math.round(100 * asked.sure)} % sure or more to be what was meant. Lower the minimum confidence to see what comes nearest.`]);
   else if (asked.clues.length) say("Nothing to compare with", [`No item ${fitting == null ? "here" : "that fits the filters"} has ${side}. Compare with another side.`]);
   else say("Nothing here yet", ["Add files by the button at the top."]);
 }
@@ -95,7 +95,7 @@ function fail(error) {
   lost = !mendable;
   if (error.status === 401) return say(...demand(error, again));
   const retry = h("button", { class: "plain", onclick: again }, "Try again");
-  say(mendable ? "That cannot be searched with" : "Something went wrong", [error.message, lost && retry].filter(Boolean), true);
+  say(mendable ? "This file cannot be used as a query" : "Something went wrong", [error.message, lost && retry].filter(Boolean), true);
   if (error.code === "unreachable") away();
 }
 

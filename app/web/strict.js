@@ -5,8 +5,9 @@ import { $ } from "./dom.js";
 import { least } from "./question.js";
 
 const percent = (share) => `${Math.round(100 * share)} %`;
-export const told = (confidence) => (confidence < 0.01 ? "< 1 %" : percent(confidence));
-const say = (sure) => { $("strictness").textContent = sure ? `at least ${percent(sure)} sure` : "all results"; };
+const LEAST_TOLD = 0.1; // below, a number says no more than the order
+export const told = (confidence) => (confidence >= LEAST_TOLD ? percent(confidence) : null);
+const say = (sure) => { $("strictness").textContent = sure ? percent(sure) : "any"; };
 
 export function show(asked) {
   const sure = least(asked);

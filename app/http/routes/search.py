@@ -126,7 +126,8 @@ async def find_similar(
     """Items that are like this one, which itself is left out."""
     part = ItemQueryPart(item_id, choose_sides(body.side, body.target))
     page = SearchPage.of(((part, 1.0),), body)
-    one_more = replace(body, offset=0, after=None, limit=sum(page.window) + 1)
+    # whatever the size of payloads: the page is cut afterwards
+    one_more = replace(body, offset=0, after=None, limit=sum(page.window) + 1, fields=())
     found = await run_search(service, ((part, 1.0),), one_more)
     hits, following = page.cut(_leave_out(item_id, found.hits), 0)
     return serialize_answer(replace(found, hits=hits, next=following), service, address, body.fields)
@@ -156,7 +157,7 @@ async def count_facets(service: CollectionDep, body: FacetsBody) -> FacetsAnswer
     where: Choice = chosen
     if body.query is not None:
         parts = read_parts(body.query, service.settings.max_text)
-        options = replace(body.query, limit=body.best, offset=0, after=None)
+        options = replace(body.query, limit=body.best, offset=0, after=None, fields=())
         where = [hit.id for hit in (await run_search(service, parts, options, chosen)).hits]
     counts, spans = await service.run(
         lambda: (

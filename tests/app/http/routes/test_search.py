@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.search import paging
 from multifold.payload import owner_part
 from tests.app.answers import refused, uri, write
 from tests.app.house import BOXES, House, box, png
@@ -374,6 +375,19 @@ class TestPages:
         assert self.walk(store, path, **asked, limit=5) == ranked
         pages = [self.ids(store, path, **asked, limit=5, offset=place) for place in (0, 5, 10, 15)]
         assert [name for page in pages for name in page] == ranked
+
+    @pytest.mark.parametrize("path", ["/v1/search", "/v1/items/red-0/similar"])
+    def test_pages_that_end_with_a_size_are_the_ranking(
+        self, store: House, monkeypatch: pytest.MonkeyPatch, path: str
+    ) -> None:
+        asked = {"target": "text", "limit": 50} | ({"text": "a red box"} if path == "/v1/search" else {})
+        ranked = self.ids(store, path, **asked)
+        counted = {"keys": ["is"], "query": {"text": "a red box", "target": "text"}}
+        whole = store.client.post("/v1/facets", json=counted).json()["facets"]
+        monkeypatch.setattr(paging, "PAGE_BYTES", 60)
+        assert len(self.ids(store, path, **asked)) < len(ranked)
+        assert self.walk(store, path, **asked) == ranked
+        assert store.client.post("/v1/facets", json=counted).json()["facets"] == whole
 
     def test_changes_between_pages_neither_repeat_nor_skip(self, store: House) -> None:
         ranked, first = self.ids(store, **self.ASKED | {"limit": 50}), self.read(store, **self.ASKED)

@@ -1,6 +1,7 @@
 # make serve   the search page of your own folder: make serve FOLDER=~/models; without FOLDER, of a demo
 #              (HOST, PORT, DATA, BUNDLE can be set)
 # make test    the tests; make test FILE=tests/test_docs.py: one file of them
+# make train   install what training needs
 # make pull    an encoder that knows most things and a reader of other words, from the model hub (NAME, READER can be set)
 .DEFAULT_GOAL := help
 PYTHON ?= python3
@@ -33,26 +34,33 @@ PARALLEL := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dis
 SERVING := cpu,serve,render
 READERS := general
 TESTING := $(SERVING),$(READERS),words,fast,gl,ktx2,cad,usd,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev
+TRAINING := $(SERVING),$(READERS),train
 GPU_TESTING := gpu,serve,render,words,fast,gl,milvus,train,dev
 # By uv, or by pip where there is none (INSTALLER=pip: always).
 INSTALL := $(PYTHON) install.py
 
-.PHONY: help serve check-serve general-bundle demo-collection pull test test-slow test-gpu docker-test sbom third-party pictures lint demo lock clean
+.PHONY: help serve check-serve general-bundle demo-collection train pull test test-slow test-gpu docker-test sbom third-party pictures lint demo lock clean
 
 help:
-	@sed -n '1,4s/^# //p' Makefile
+	@sed -n '1,5s/^# //p' Makefile
 
 .venv/.serve: pyproject.toml requirements.lock
 	@echo "installing what serving needs (no torch)"
-	@rm -f .venv/.serve .venv/.test
+	@rm -f .venv/.serve .venv/.test .venv/.train
 	@$(INSTALL) .venv '.[$(SERVING),$(READERS)]' pip || { $(INSTALL) .venv '.[$(SERVING)]' pip && \
 	  echo "no reader and no general encoder were installed: texts are found by their own words only"; }
 	@touch $@
 
 .venv/.test: pyproject.toml requirements.lock
 	@echo "installing what the tests need (torch and friends: several GB)"
-	@rm -f .venv/.serve .venv/.test
+	@rm -f .venv/.serve .venv/.test .venv/.train
 	@$(INSTALL) .venv '.[$(TESTING)]' pip
+	@touch $@ .venv/.serve
+
+.venv/.train: pyproject.toml requirements.lock
+	@echo "installing what training needs (torch and friends: several GB)"
+	@rm -f .venv/.serve .venv/.test .venv/.train
+	@$(INSTALL) .venv '.[$(TRAINING)]' pip
 	@touch $@ .venv/.serve
 
 $(DEMO_DATA)/furniture/manifest.jsonl: | .venv/.serve
@@ -67,6 +75,8 @@ check-serve:
 	@$(PYTHON) -c 'import socket, sys; host, port = sys.argv[1:]; family = socket.AF_INET6 if ":" in host else socket.AF_INET; \
 	  socket.create_server((host, int(port)), family=family).close()' '$(HOST)' '$(PORT)' 2>/dev/null \
 	  || { echo "Port $(PORT) of $(HOST) is in use or not allowed; choose another: make serve PORT=8001" >&2; exit 1; }
+
+train: $(if $(wildcard .venv/.test),.venv/.test,.venv/.train)
 
 serve: check-serve .venv/.serve $(if $(filter bundles/general,$(BUNDLE)),general-bundle) $(if $(OWN),,demo-collection)
 	$(BIN)/multifold serve $(or $(OWN),--data $(DEMO_DATA)) --bundle $(SERVED) --host $(HOST) --port $(PORT)

@@ -115,7 +115,8 @@ def points_of(recipe: Recipe) -> PointSpec | None:
 
 def view_spec(recipe: Recipe) -> ViewSpec:
     if (bundle := bundled.bundle_of(recipe)) is not None:
-        return bundled.bundle_views(recipe, bundle)
+        own = recipe.heads is not None  # then shapes are drawn as the bundle says, whatever it is
+        return bundled.opened(bundle).bundle.views if own else bundled.bundle_views(recipe, bundle)
     return ViewSpec(**recipe.views.model_dump(), views=len(rig(recipe.views.rig).poses), renderer=LOOK)
 
 

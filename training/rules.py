@@ -15,6 +15,7 @@ def check_recipe(recipe: Recipe, processes: int = 1) -> None:
     whole = losses.build(loss.name, **loss.params).target == "swapped"
     cones = issubclass(GEOMETRIES.get(recipe.geometry.name, object), EntailmentGeometry)
     frozen = [one.trainable == "none" for one in (recipe.image, recipe.text, points) if one is not None]
+    heads = recipe.heads is not None
     moved = train.shift or train.augment != AugmentSection(spin=train.augment.spin)
     refused = {
         "[loss] compares nothing: weigh text_image, agg_image, agg_text or agg_both": not (
@@ -35,7 +36,12 @@ def check_recipe(recipe: Recipe, processes: int = 1) -> None:
             (train.views != 1 and (loss.text_image or loss.agg_text or loss.image_points))
             or (train.captions != 1 and (loss.text_image or loss.agg_image or loss.text_points))
         ),
-        "nothing learns: neither images nor texts, and there is no other tower": all(frozen),
+        "nothing learns: neither images nor texts, and there is no other tower": all(frozen) and not heads,
+        "[heads] are for the towers of a bundle, without [points]": heads
+        and not (recipe.image.kind == recipe.text.kind == "bundle" and points is None),
+        "[heads] are chosen on the val split: set validation.every": heads and not recipe.validation.every,
+        "[heads] learn in one process, and compare without entailment": heads
+        and (processes > 1 or loss.entailment.weight),
         "an image tower that does not learn reads each view as it is: set shift = 0": frozen[0] and moved,
         f"a step of {train.items} items cannot be shared by {processes} processes": train.items < processes,
         "[points] is trained by one process": processes > 1 and points is not None,

@@ -61,7 +61,7 @@ def _encode_points(model: TwoTowerModel, batch: TrainingBatch, chunk: int) -> Si
 
 def encode_texts(
     tower: nn.Module, tokens: Int64[Tensor, "b t"] | Float[Tensor, "b n"], parts: int, chunk: int = 0
-) -> Float[Tensor, "b n"]:
+) -> Float[Tensor, "b m"]:
     """Texts of like length together, each part cut after its longest: the same features for less work."""
     if getattr(tower, "length", "fixed") == "fixed":
         return encode_in_chunks(tower, torch.split(tokens, chunk or len(tokens)))

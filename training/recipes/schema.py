@@ -312,6 +312,16 @@ class ValidationSection(RecipeSection):
     measure: Literal["R@1", "R@5", "R@10", "MRR"] = "R@10"  # text to shape and shape to text, their mean
 
 
+class HeadsSection(RecipeSection):
+    """Matrices on the features of a bundle; what they learn is added to what it finds by itself."""
+
+    width: Count = 128
+    # Each is tried; the best on the val split is kept.
+    rates: tuple[Positive, ...] = Field(default=(1e-3, 3e-3), min_length=1)
+    shares: tuple[Positive, ...] = Field(default=(0.5, 1.0, 2.0, 4.0), min_length=1)  # of what is added
+    patience: Count = 4  # measurements without a better one, until a rate is given up
+
+
 class Recipe(RecipeSection):
     name: str
     about: str
@@ -320,6 +330,7 @@ class Recipe(RecipeSection):
     image: ImageSection = SmallImageSection()
     text: TextSection = SmallTextSection()
     points: PointsSection | None = None  # a third tower, over points of the surface
+    heads: HeadsSection | None = None  # on a bundle, in the place of towers that learn
     geometry: GeometrySection = GeometrySection()
     loss: LossSection = LossSection()
     teacher: TeacherSection = TeacherSection()

@@ -179,6 +179,7 @@ def _main_axes(texts: Float32[np.ndarray, "c n"], width: int) -> Float[Tensor, "
 
 def set_share(model: TwoTowerModel, share: float) -> None:
     for head in (model.image, model.text):
+        assert isinstance(head, AddedHead)
         head.share.fill_(share)
 
 

@@ -65,7 +65,7 @@ def write_bundle(
             assert isinstance(head, AddedHead)
             path = aside / f"{name}.onnx"
             onnx.save(with_head(onnx.load(path), head), path)
-        width = sum(model.image.axes.shape)
+        width = model.geometry.dim
         onnx.save(unit_graph(width), aside / "geometry.onnx")
         observed = judge.observe(model)
         write_probes(observed, aside)
@@ -130,7 +130,7 @@ def with_head(model: ModelProto, head: AddedHead) -> ModelProto:
     graph.node.extend(nodes)
     graph.initializer.extend(numpy_helper.from_array(one, PREFIX + name) for name, one in constants.items())
     del graph.output[:]
-    shape = ["batch", numbers + width]
+    shape: list[str | int | None] = ["batch", numbers + width]
     graph.output.append(helper.make_tensor_value_info(f"{PREFIX}feature", TensorProto.FLOAT, shape))
     return model
 

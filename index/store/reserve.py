@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,9 @@ def keep_room(folder: Path) -> None:
         elif free > 2 * SIZE:
             handle = os.open(folder / NAME, os.O_WRONLY | os.O_CREAT, 0o644)
             try:
-                os.posix_fallocate(handle, 0, SIZE)
+                if sys.platform == "darwin":
+                    os.pwrite(handle, bytes(SIZE), 0)
+                else:
+                    os.posix_fallocate(handle, 0, SIZE)
             finally:
                 os.close(handle)

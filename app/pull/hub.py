@@ -15,6 +15,7 @@ with needs_extra("pull"):
     from huggingface_hub import HfApi, ModelInfo
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
     from huggingface_hub.hf_api import RepoSibling
+    from huggingface_hub.utils.tqdm import tqdm
 
 COMMIT = re.compile("[0-9a-f]{40}")
 
@@ -72,6 +73,7 @@ class _Repository:
         self._request = request
         self._pins = pins
         self.commit = str(info.sha)
+        self._count_bytes = _bounded_progress(request)
         self.files: dict[str, RepoSibling] = {one.rfilename: one for one in info.siblings or ()}
         licence = info.card_data.license if info.card_data else None
         self.licence = licence if isinstance(licence, str) else None
@@ -92,7 +94,13 @@ class _Repository:
         """Download files that are not there yet, once it is sure that they are the right ones."""
         self._check_files(names)
         for name in names:
-            self._api.hf_hub_download(self._request.repository, name, revision=self.commit, local_dir=folder)
+            self._api.hf_hub_download(
+                self._request.repository,
+                name,
+                revision=self.commit,
+                local_dir=folder,
+                tqdm_class=self._count_bytes,
+            )
 
     def _check_files(self, names: Sequence[str]) -> None:
         for name in names:
@@ -126,6 +134,23 @@ class _Repository:
         if damaged:
             reason = "its hash is not the listed one. It is gone; pull again"
             raise PullError(f"{damaged[0]} came damaged: {reason}")
+
+
+def _bounded_progress(request: HubRequest) -> type[tqdm]:
+    """What is told of bytes that come; more than are allowed end it, whatever the hub states."""
+    came = 0
+
+    class BoundedProgress(tqdm):
+        def update(self, n: float | None = 1) -> bool | None:
+            nonlocal came
+            came += int(n or 0)
+            if came > request.most:
+                allowed = f"the {request.most:,} bytes that are allowed; say --max-bytes"
+                raise PullError(f"{request.repository} sends more than it states, and than {allowed}")
+            told: bool | None = super().update(n)
+            return told
+
+    return BoundedProgress
 
 
 @contextmanager

@@ -205,7 +205,7 @@ def load(folder: Path) -> Bundle:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BundleError(f"{folder} is no bundle: it has no {DESCRIPTION_FILE}") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise BundleError(f"{path} is damaged: {error}") from error
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:
         version = raw.get("format") if isinstance(raw, dict) else None

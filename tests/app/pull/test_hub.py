@@ -108,3 +108,9 @@ def test_weights_beside_a_graph_come_too_but_only_from_the_repository(folder: Pa
     onnx.save(lost, folder / GRAPH)
     with pytest.raises(PullError, match=r"wants its weights from '../../secrets'"):
         fetched(Hub(folder), tmp_path / "other")
+
+
+def test_the_bound_counts_what_comes_and_not_what_is_stated(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(PullError, match="sends more than it states, and than the 1,000 bytes"):
+        fetched(Hub(folder, understates=True), tmp_path / "got", wanted=replace(WANTED, most=1000))
+    assert not (tmp_path / "got" / GRAPH).exists()

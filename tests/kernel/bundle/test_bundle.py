@@ -337,3 +337,9 @@ def test_what_an_earlier_version_said_beside_it_is_left_alone(tmp_path: Path) ->
     said["bundle_id"] = hashlib.sha256(canonical.encode()).hexdigest()[: len(said["bundle_id"])]
     path.write_text(json.dumps(said))
     assert bundles.load(path.parent).vector_id == said["vector_id"]
+
+
+def test_a_description_of_nested_lists_is_damaged(tmp_path: Path) -> None:
+    (tmp_path / "bundle.json").write_text("[" * 100_000, encoding="utf-8")
+    with pytest.raises(BundleError, match="is damaged"):
+        bundles.load(tmp_path)

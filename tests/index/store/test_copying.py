@@ -1,5 +1,6 @@
 """From one machine to many: items into PostgreSQL, pictures into a bucket, however often it is stopped."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -19,10 +20,23 @@ from tests.index.shots import equal, furnish, held
 from tests.index.spaces import SPACE
 from tests.index.things import thing
 from tests.ports import free_ports
-from tests.waiting import until
 
 PICTURES = 150
-RUN = "import sys; from multifold.cli import main; sys.exit(main())"
+RUN = """
+import itertools, os, signal
+from index.store.bucket import BucketBlobs
+from multifold.cli import main
+
+write, numbers = BucketBlobs.write, itertools.count()
+
+def write_and_die(blobs, key, data):
+    if next(numbers) == 20:
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(blobs, key, data)
+
+BucketBlobs.write = write_and_die
+main()
+"""
 
 
 @pytest.fixture
@@ -48,12 +62,9 @@ def test_killed_and_called_again(home: Path, s3: BucketServer, server: Server) -
         items, version = held(collection), collection.version
     asked = command(home, "--database", database, "--bucket", bucket)
     target = open_blobs(home, bucket)
-    process = subprocess.Popen([sys.executable, "-c", RUN, *asked], stderr=subprocess.DEVNULL)
-    until(lambda: process.poll() is not None or len(list(target.all())) >= PICTURES // 10)
-    assert process.poll() is None
-    process.kill()
-    process.wait()
-    assert len(list(target.all())) < PICTURES
+    killed = subprocess.run([sys.executable, "-c", RUN, *asked], stderr=subprocess.DEVNULL, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert 0 < len(list(target.all())) < PICTURES
     assert main(asked) == 0
     with Collection.open(home.parent / "elsewhere", SPACE, database=database, bucket=bucket) as moved:
         assert equal(held(moved), items)

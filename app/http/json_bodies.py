@@ -1,6 +1,7 @@
 """Bodies of JSON of which everybody reads the same."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -37,7 +38,6 @@ def parse_json(raw: bytes | str) -> Any:  # noqa: ANN401 (any JSON)
 def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise HTTPException(422, f"the key {twice[:40]!r} stands twice in one object")
     return found

@@ -30,6 +30,13 @@ def test_what_is_ambiguous_is_refused(body: str, sentence: str) -> None:
     assert sentence in str(refused.value.detail)
 
 
+def test_one_of_many_keys_is_found_in_one_pass() -> None:
+    """By comparing each with all before it, this would take an hour."""
+    names = [*map(str, range(500_000)), "499999"]
+    with pytest.raises(HTTPException, match="the key '499999' stands twice"):
+        parse_json("{" + ",".join(f'"{name}":1' for name in names) + "}")
+
+
 @pytest.mark.parametrize(
     ("body", "sentence"),
     [

@@ -199,7 +199,8 @@ class ManyfoldLibrary:
             if not response.has_redirect_location:
                 return response
             response.close()
-            onward = response.url.join(response.headers["location"])
+            with self._reached():
+                onward = response.url.join(response.headers["location"])
             self._refuse_elsewhere(onward, address)
             address = str(onward)
         raise LibraryError(f"{address} leads from one address to the next")
@@ -229,7 +230,7 @@ class ManyfoldLibrary:
     def _reached(self) -> Iterator[None]:
         try:
             yield
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise LibraryError(f"{self._address} cannot be reached ({error})") from error
 
     @contextmanager

@@ -3,8 +3,9 @@
 import base64
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 from app.errors import ApiError
 from app.queries.parts import ImageQueryPart, MeshQueryPart, QueryPart, WeightedParts
@@ -30,19 +31,19 @@ class SearchPage:
     place: int  # hits before the page
     limit: int
     last: str | None = None  # the last of them, if a cursor names it
-    payloads: bool = True  # whether whole payloads are wanted
+    fields: Sequence[str] = ("payload",)  # of a hit, that are wanted
 
     @classmethod
     def of(cls, parts: WeightedParts, options: SearchOptions) -> "SearchPage":
         """The page that a search asks for."""
         asked = _checksum(parts, options)
-        payloads = options.fields is None or "payload" in options.fields
+        wanted = ("payload",) if options.fields is None else tuple(options.fields)
         if options.after is None:
-            return cls(asked, options.offset, options.limit, payloads=payloads)
+            return cls(asked, options.offset, options.limit, fields=wanted)
         query, place, last = _read_cursor(options.after)
         if query != asked:
             raise ApiError(422, "bad_cursor", "'after' belongs to another search; begin without it")
-        return cls(asked, place, options.limit, last, payloads)
+        return cls(asked, place, options.limit, last, wanted)
 
     @property
     def window(self) -> tuple[int, int]:
@@ -60,20 +61,38 @@ class SearchPage:
         ids = [hit.id for hit in hits]
         begin = ids.index(self.last) + 1 if self.last in ids else self.place - first
         wanted = [*hits[begin : begin + self.limit]]
-        page = wanted[: _count_fitting(wanted)] if self.payloads else wanted
+        page = wanted[: _count_fitting(wanted, self.fields)]
         end = first + begin + len(page)
         more = (len(page) == self.limit or len(page) < len(wanted)) and end <= MAX_OFFSET
         return page, _write_cursor(self.asked, end, page[-1].id) if more else None
 
 
-def _count_fitting(hits: Sequence[Hit]) -> int:
+def _count_fitting(hits: Sequence[Hit], fields: Sequence[str]) -> int:
     """How many of the first hits make a page; one at least."""
     size = 0
     for count, hit in enumerate(hits, 1):
-        size += len(json.dumps(hit.payload))
+        size += len(json.dumps(choose_keys(hit.payload, fields)))
         if size >= PAGE_BYTES:
             return count
     return len(hits)
+
+
+def choose_keys(payload: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
+    """The parts of a payload that are named as `payload.KEY`, where dots lead inwards; with `payload` all."""
+    if "payload" in fields:
+        return dict(payload)
+    chosen: dict[str, Any] = {}
+    for name in fields:
+        _, *keys = name.split(".")
+        value: Any = payload
+        for key in keys:
+            value = value.get(key) if isinstance(value, Mapping) else None
+        if keys and value is not None:
+            part = chosen
+            for key in keys[:-1]:
+                part = part.setdefault(key, {})
+            part[keys[-1]] = value
+    return chosen
 
 
 def _write_cursor(asked: int, place: int, last: str) -> str:

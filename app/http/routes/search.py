@@ -16,7 +16,7 @@ from app.http.routers import collection_router
 from app.http.routes.items import ItemRoute, item_address, serialize_observation
 from app.ingest.uploads import check_many
 from app.queries.parts import ItemQueryPart, choose_sides, read_parts
-from app.search.paging import SearchPage
+from app.search.paging import SearchPage, choose_keys
 from app.search.search import SearchHits
 from app.search.search import search as run_search
 from index.store import browse
@@ -221,21 +221,3 @@ def serialize_hit(hit: Hit, address: str, chosen: Sequence[str] | None) -> Searc
             for one in (hit.same if "duplicates" in fields else ())
         ),
     )
-
-
-def choose_keys(payload: Mapping[str, Any], fields: Sequence[str]) -> dict[str, Any]:
-    """The parts of a payload that are named as `payload.KEY`, where dots lead inwards; with `payload` all."""
-    if "payload" in fields:
-        return dict(payload)
-    chosen: dict[str, Any] = {}
-    for name in fields:
-        _, *keys = name.split(".")
-        value: Any = payload
-        for key in keys:
-            value = value.get(key) if isinstance(value, Mapping) else None
-        if keys and value is not None:
-            part = chosen
-            for key in keys[:-1]:
-                part = part.setdefault(key, {})
-            part[keys[-1]] = value
-    return chosen

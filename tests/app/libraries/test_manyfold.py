@@ -221,6 +221,14 @@ def test_what_leads_to_another_host_is_named(
     )
 
 
+def test_a_redirect_that_is_no_address_is_a_sentence(
+    run: Run, library: Manyfold, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library.onward = "http:\\\\other/"
+    run()
+    assert f"{library.url} cannot be reached" in capsys.readouterr().err
+
+
 def test_a_library_without_end_is_refused_and_nothing_is_lost(
     run: Run, library: Manyfold, stored: Stored, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,7 +5,7 @@ nothing but dataclasses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, dataclass_transform, get_args
@@ -85,6 +85,11 @@ class DescribedAs:
         }
 
 
+def _types_of(one: Field[Any]) -> set[object]:
+    """The type of a field, and those of which it is one."""
+    return {one.type, *get_args(one.type)}
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(field, described))
 class Answer:
     """Makes a frozen dataclass of each class that is derived from it."""
@@ -125,7 +130,7 @@ class Body:
         cls.__pydantic_config__ = {"extra": extra, "json_schema_extra": schema}  # type: ignore[attr-defined]
         dataclass(frozen=True)(cls)
         for one in fields(cls):  # type: ignore[arg-type]
-            if {int, float} & {one.type, *get_args(one.type)}:  # neither texts nor true are numbers
+            if {int, float} & _types_of(one):  # neither texts nor true are numbers
                 one.metadata = MappingProxyType({**one.metadata, "strict": True})
 
     @classmethod
@@ -135,12 +140,22 @@ class Body:
 
     @classmethod
     def read_json(cls, raw: object) -> object:
-        """What a service reads as the fields of this body; one that is not known is refused."""
-        known = [one.name for one in fields(cls)]  # type: ignore[arg-type]
-        for name in raw if isinstance(raw, Mapping) and cls._extra == "forbid" else ():
+        """What a service reads as the fields of this body; one that is not known is refused.
+
+        JSON has one kind of number: 2.0 is 2.
+        """
+        if not isinstance(raw, Mapping):
+            return raw
+        known = {one.name: _types_of(one) for one in fields(cls)}  # type: ignore[arg-type]
+        for name in raw if cls._extra == "forbid" else ():
             if name not in known:
-                raise UnknownFieldError(str(name), known)
-        return raw
+                raise UnknownFieldError(str(name), list(known))
+        whole = {
+            name: int(value)
+            for name, value in raw.items()
+            if isinstance(value, float) and value.is_integer() and int in known.get(name, ())
+        }
+        return {**raw, **whole} if whole else raw
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself; classes add rules."""

@@ -57,6 +57,14 @@ def test_a_search_that_is_ambiguous_is_refused_with_a_sentence(shop: House, body
     assert sentence in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("limit", ["2", "2.0", "2e0"])
+def test_a_number_without_a_fraction_is_whole(shop: House, limit: str) -> None:
+    body = f'{{"text": "red", "limit": {limit}}}'
+    answer = shop.client.post("/v1/search", content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 200, answer.text
+    assert len(answer.json()["hits"]) == 2
+
+
 def test_forms_state_numbers_as_texts(shop: House) -> None:
     form = {
         "text": (None, "red"),

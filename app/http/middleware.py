@@ -5,7 +5,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from itertools import count
 
 from starlette.datastructures import Headers
@@ -29,8 +29,8 @@ SECURITY_HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
 }
 CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
-EVENTS = "text/event-stream"
-STALLED_SECONDS = 60.0  # for the client to take an event; one that says nothing is sent every 15 s
+PIECE_BYTES = 1 << 20  # of an answer that are written at once
+STALLED_SECONDS = 60.0  # for the client to take a piece; an event that says nothing is sent every 15 s
 MOST_HEADER_BYTES, MOST_HEADERS = 32_000, 100  # of names and values, and how many
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
 WATCH_AFTER = 0.05  # seconds that a request takes before it is worth a task that sees its client leave
@@ -114,7 +114,8 @@ class ErrorBoundary(HttpMiddleware):
 class RequestTimeout(HttpMiddleware):
     """Cancels a request that takes too long, or whose client has left. A change that has begun goes on.
 
-    Events may be sent without end, as long as the client takes them.
+    An answer is written in pieces, without end as long as the client takes each of them in time. So a client
+    that reads slowly keeps an answer in memory once, and not for ever.
     """
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
@@ -122,7 +123,7 @@ class RequestTimeout(HttpMiddleware):
         self.seconds = seconds
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started = events = gone = over = False
+        started = gone = over = False
         task = asyncio.current_task()
         assert task is not None
         watcher: asyncio.TimerHandle | asyncio.Task[None] | None = None
@@ -144,21 +145,18 @@ class RequestTimeout(HttpMiddleware):
                 watcher = asyncio.get_running_loop().call_later(WATCH_AFTER, begin_watching)
             return message
 
-        async def note_start(message: Message) -> None:
-            nonlocal started, events
+        async def send_in_time(message: Message) -> None:
+            nonlocal started
             started = True
-            if message["type"] == "http.response.start" and Headers(raw=message["headers"]).get(
-                "content-type", ""
-            ).startswith(EVENTS):
-                events = True
-            if events:
-                limit.reschedule(asyncio.get_running_loop().time() + STALLED_SECONDS)
-            await send(message)
+            for piece in split(message):
+                if not limit.expired():
+                    limit.reschedule(asyncio.get_running_loop().time() + STALLED_SECONDS)
+                await send(piece)
 
         try:
             async with asyncio.timeout(self.seconds) as limit:
                 try:
-                    await self.app(scope, receive_and_watch, note_start)
+                    await self.app(scope, receive_and_watch, send_in_time)
                 except ClientDisconnect:
                     gone = True
                 finally:
@@ -176,6 +174,18 @@ class RequestTimeout(HttpMiddleware):
             sentence = f"it was given up after {self.seconds:g} s; try again, or ask for less"
             error = ApiError(503, "timeout", sentence, retry_after=1)
             await error_response(error, scope["state"]["request_id"])(scope, receive, send)
+
+
+def split(message: Message) -> Iterator[Message]:
+    """A part of an answer, or several in its place if it is long."""
+    body = message.get("body", b"")
+    if len(body) <= PIECE_BYTES:
+        yield message
+        return
+    for begin in range(0, len(body), PIECE_BYTES):
+        end = begin + PIECE_BYTES
+        more = end < len(body) or message.get("more_body", False)
+        yield {**message, "body": body[begin:end], "more_body": more}
 
 
 class HeaderCheck(HttpMiddleware):

@@ -1,12 +1,12 @@
 """Pages of a ranking: which hits are asked for, and cursors that go on after the last of them."""
 
-import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
+from app.cursors import NO_CURSOR, checksum_body, read_cursor, write_cursor
 from app.errors import ApiError
 from app.queries.parts import ImageQueryPart, MeshQueryPart, QueryPart, WeightedParts
 from index.store.browse import PAGE_BYTES
@@ -15,8 +15,6 @@ from multifold.wire.search import MAX_OFFSET, SearchOptions
 
 OVERLAP = 50  # ranks by which a hit may have moved
 HEAD = 4_096  # bytes of a file that tell it from another
-PAGE_FIELDS = ("limit", "offset", "after", "fields")  # of a search; the others say what it is a page of
-CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 @dataclass(frozen=True)
@@ -32,18 +30,27 @@ class SearchPage:
     limit: int
     last: str | None = None  # the last of them, if a cursor names it
     fields: Sequence[str] = ("payload",)  # of a hit, that are wanted
+    room: int = PAGE_BYTES  # bytes of payloads with which the page ends
 
     @classmethod
-    def of(cls, parts: WeightedParts, options: SearchOptions) -> "SearchPage":
+    def of(
+        cls,
+        route: str,
+        collection: str,
+        parts: WeightedParts,
+        options: SearchOptions,
+        room: int | None = None,
+    ) -> "SearchPage":
         """The page that a search asks for."""
-        asked = _checksum(parts, options)
+        room = PAGE_BYTES if room is None else room
+        asked = _checksum_parts(checksum_body(route, collection, SearchOptions.of(options)), parts)
         wanted = ("payload",) if options.fields is None else tuple(options.fields)
         if options.after is None:
-            return cls(asked, options.offset, options.limit, fields=wanted)
-        query, place, last = _read_cursor(options.after)
-        if query != asked:
-            raise ApiError(422, "bad_cursor", "'after' belongs to another search; begin without it")
-        return cls(asked, place, options.limit, last, wanted)
+            return cls(asked, options.offset, options.limit, fields=wanted, room=room)
+        place, last = read_cursor(options.after, asked, int, str)
+        if not 0 < place <= MAX_OFFSET:
+            raise ApiError(422, "bad_cursor", NO_CURSOR)
+        return cls(asked, place, options.limit, last, wanted, room)
 
     @property
     def window(self) -> tuple[int, int]:
@@ -61,18 +68,18 @@ class SearchPage:
         ids = [hit.id for hit in hits]
         begin = ids.index(self.last) + 1 if self.last in ids else self.place - first
         wanted = [*hits[begin : begin + self.limit]]
-        page = wanted[: _count_fitting(wanted, self.fields)]
+        page = wanted[: _count_fitting(wanted, self.fields, self.room)]
         end = first + begin + len(page)
         more = (len(page) == self.limit or len(page) < len(wanted)) and end <= MAX_OFFSET
-        return page, _write_cursor(self.asked, end, page[-1].id) if more else None
+        return page, write_cursor(self.asked, end, page[-1].id) if more else None
 
 
-def _count_fitting(hits: Sequence[Hit], fields: Sequence[str]) -> int:
+def _count_fitting(hits: Sequence[Hit], fields: Sequence[str], room: int) -> int:
     """How many of the first hits make a page; one at least."""
     size = 0
     for count, hit in enumerate(hits, 1):
         size += len(json.dumps(choose_keys(hit.payload, fields)))
-        if size >= PAGE_BYTES:
+        if size >= room:
             return count
     return len(hits)
 
@@ -95,26 +102,9 @@ def choose_keys(payload: Mapping[str, Any], fields: Sequence[str]) -> dict[str, 
     return chosen
 
 
-def _write_cursor(asked: int, place: int, last: str) -> str:
-    text = CURSOR_JSON.encode([asked, place, last])
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> tuple[int, int, str]:
-    try:
-        asked, place, last = json.loads(base64.urlsafe_b64decode(f"{cursor}{'=' * (-len(cursor) % 4)}"))
-        if isinstance(asked, int) and isinstance(last, str) and 0 < place <= MAX_OFFSET:
-            return asked, int(place), last
-    except (ValueError, TypeError, RecursionError):
-        pass
-    raise ApiError(422, "bad_cursor", "'after' is not the 'next' of an answer")
-
-
-def _checksum(parts: WeightedParts, options: SearchOptions) -> int:
-    asked = {one.name: getattr(options, one.name) for one in fields(SearchOptions)}
-    described = [repr([pair for pair in asked.items() if pair[0] not in PAGE_FIELDS]).encode()]
-    described += [b"%r %b" % (weight, _describe(part)) for part, weight in parts]
-    return zlib.crc32(b"\0".join(described))
+def _checksum_parts(options: int, parts: WeightedParts) -> int:
+    described = [b"%r %b" % (weight, _describe(part)) for part, weight in parts]
+    return zlib.crc32(b"\0".join(described), options)
 
 
 def _describe(part: QueryPart) -> bytes:

@@ -56,11 +56,18 @@ class PlannedSearch:
 
 
 async def search(
-    service: CollectionService, parts: WeightedParts, options: SearchOptions, where: Filter | None = None
+    service: CollectionService,
+    parts: WeightedParts,
+    options: SearchOptions,
+    where: Filter | None = None,
+    room: int | None = None,
 ) -> SearchHits:
-    """Search with the parts of a query; `where` narrows the filter of the options."""
+    """Search with the parts of a query; `where` narrows the filter of the options.
+
+    A page ends with so many bytes of payloads, by default as a list does.
+    """
     start = time.perf_counter()
-    planned = await plan_search(service, parts, options, where)
+    planned = await plan_search(service, parts, options, where, room)
     query, warnings = await encode_query(service, planned)
     encode_end = time.perf_counter()
     version = service.collection.version
@@ -83,7 +90,11 @@ async def search(
 
 
 async def plan_search(
-    service: CollectionService, parts: WeightedParts, options: SearchOptions, where: Filter | None
+    service: CollectionService,
+    parts: WeightedParts,
+    options: SearchOptions,
+    where: Filter | None,
+    room: int | None = None,
 ) -> PlannedSearch:
     """Read the filter and the page, and refuse what cannot be answered."""
     where = narrow_filter(options, where)
@@ -93,7 +104,7 @@ async def plan_search(
         options = replace(options, lexical=(words := "only"))
     check_confidence(parts, options, words)
     check_words(parts, words)
-    page = SearchPage.of(parts, options)
+    page = SearchPage.of("search", service.name, parts, options, room)
     if options.examples:
         examples = options.examples
         await service.run(lambda: [service.item(name) for name in (*examples.good, *examples.bad)])

@@ -3,6 +3,7 @@
 They catch what hashes cannot: another library version that resizes, tokenizes or computes differently.
 """
 
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from multifold.scores import apply_signs, index_scores
 from multifold.types import Features
 
 CANARY_FILE = "canary.npz"
+CANARY_SECONDS = 120.0  # for all canaries of a bundle that is opened
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,31 @@ class CanaryAnswers:
 
 
 def open_encoder(folder: Path, threads: int = 0) -> Encoder:
-    """Load a bundle, verify its hashes, ask its canaries; refuses naming what differs."""
+    """Load a bundle, verify its hashes, ask its canaries; refuses naming what differs.
+
+    A graph may be made so that it never ends. It is stopped.
+    """
     encoder = Encoder(bundles.load(folder), threads)
-    check(encoder)
+    stopped = threading.Event()
+
+    def stop() -> None:
+        stopped.set()
+        encoder.stop()
+
+    timer = threading.Timer(CANARY_SECONDS, stop)
+    timer.daemon = True
+    timer.start()
+    try:
+        check(encoder)
+    except BundleError as error:
+        if not stopped.is_set():
+            raise
+        sentence = (
+            f"does not answer its canaries within {CANARY_SECONDS:g} s; one of its graphs may never end"
+        )
+        raise BundleError(f"bundle {encoder.bundle.name} {sentence}") from error
+    finally:
+        timer.cancel()
     return encoder
 
 

@@ -52,6 +52,7 @@ class Encoder:
         if self.provider == CUDA_PROVIDER:
             ort.preload_dlls()  # CUDA's libraries come as Python packages, where no loader looks by itself
         self._threads = threads
+        self._runs = ort.RunOptions()  # of all graphs
         self.vector_id = bundle.vector_id
         self.dim = bundle.geometry.dim
         self.metric = bundle.geometry.metric
@@ -91,13 +92,12 @@ class Encoder:
 
     def tokens(self, ids: Int64[np.ndarray, "b t"]) -> Features:
         """Features of texts that are tokens already."""
-        return self._joined(self._text.run(None, {"tokens": part})[0] for part in self._batches(ids))
+        return self._joined(self._run(self._text, tokens=part) for part in self._batches(ids))
 
     def _sentences(self, texts: Sequence[str]) -> Features:
         """Features of texts by what the reader says of them."""
         assert self.reader is not None
-        features: Features = self._text.run(None, {"sentences": self.reader.encode(texts)})[0]
-        return features
+        return self._run(self._text, sentences=self.reader.encode(texts))
 
     def pictures(self, pictures: Sequence[Image]) -> Features:
         """Features of decoded pictures."""
@@ -108,8 +108,7 @@ class Encoder:
 
     def pixels(self, batch: PixelBatch) -> Features:
         """Features of pictures already at the encoder's size."""
-        parts = [self._image.run(None, {"pixels": part})[0] for part in self._batches(batch)]
-        return self._joined(parts)
+        return self._joined(self._run(self._image, pixels=part) for part in self._batches(batch))
 
     def points(self, samples: Sequence[Float32[np.ndarray, "_ 9"]]) -> Features:
         """Features of samples of surfaces: rows of position, normal and colour."""
@@ -125,18 +124,17 @@ class Encoder:
         """Features of points that are grouped already."""
         if self._points is None:
             raise self._lacks("has no point tower")
-        return self._joined(self._points.run(None, {"groups": part})[0] for part in self._batches(groups))
+        return self._joined(self._run(self._points, groups=part) for part in self._batches(groups))
 
     def vectors(self, features: Features) -> Vectors:
         """Index vectors of features."""
-        vectors: Vectors = _run(self._geometry, (len(features), self.dim), features=features)
-        return vectors
+        return self._run_sized(self._geometry, (len(features), self.dim), features=features)
 
     def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
         """The geometry's own similarity of each query's index vector to those of its candidates."""
         if self._rescore is None:
             raise self._lacks("needs no rescoring: its index scores rank as its similarity does")
-        return _run(self._rescore, candidates.shape[:2], query=query, candidates=candidates)
+        return self._run_sized(self._rescore, candidates.shape[:2], query=query, candidates=candidates)
 
     def entail(
         self, general: Float32[np.ndarray, "p n"], specific: Float32[np.ndarray, "s n"], k: float
@@ -146,7 +144,20 @@ class Encoder:
             raise self._lacks("knows nothing of entailment; Euclidean and Lorentz geometries do")
         shape = (len(general), len(specific))
         width = np.asarray(k, np.float32)
-        return _run(self._entail, shape, general=general, specific=specific, k=width)
+        return self._run_sized(self._entail, shape, general=general, specific=specific, k=width)
+
+    def stop(self) -> None:
+        """End what its graphs are computing, and let them compute no more."""
+        self._runs.terminate = True
+
+    def _run(self, session: Any, **inputs: np.ndarray) -> np.ndarray:  # noqa: ANN401 (untyped library)
+        """A graph's output."""
+        answer: np.ndarray = session.run(None, inputs, self._runs)[0]
+        return answer
+
+    def _run_sized(self, session: Any, shape: tuple[int, ...], **inputs: np.ndarray) -> np.ndarray:  # noqa: ANN401
+        """A graph's output. It never runs on an empty batch: reshaping that kills the whole process."""
+        return self._run(session, **inputs) if min(shape) else np.empty(shape, np.float32)
 
     def _lacks(self, what: str) -> BundleError:
         return BundleError(f"bundle {self.bundle.name} (geometry {self.bundle.geometry.name}) {what}")
@@ -188,12 +199,6 @@ def pictures_of(kind: Kind, features: Iterable[Feature], blobs: Sequence[str]) -
     """The photos or the views of an item, in order; the last ones may have no picture."""
     pairs = enumerate(zip_longest(features, blobs))
     return tuple(Observation(kind, place, feature, blob=blob) for place, (feature, blob) in pairs)
-
-
-def _run(session: Any, shape: tuple[int, ...], **inputs: np.ndarray) -> np.ndarray:  # noqa: ANN401 (untyped library)
-    """A graph's output. It never runs on an empty batch: reshaping that kills the whole process."""
-    answer: np.ndarray = session.run(None, inputs)[0] if min(shape) else np.empty(shape, np.float32)
-    return answer
 
 
 def available_providers() -> list[str]:

@@ -64,7 +64,7 @@ class ReadAs:
         return {**handler(self._form), **self._limits}
 
 
-Number: TypeAlias = Annotated[float, ReadAs(float, allow_inf_nan=False)]
+Number: TypeAlias = Annotated[float, ReadAs(float, allow_inf_nan=False, strict=True)]
 
 
 class DescribedAs:

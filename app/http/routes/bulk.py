@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from app.cursors import checksum_body, read_mark, write_mark
 from app.errors import refusal, refuse_all
 from app.http.dependencies import AddressDep, CollectionDep, CollectionsDep
 from app.http.openapi import body_errors
@@ -74,8 +75,10 @@ async def delete_items(service: CollectionDep, body: ItemDeleteBody) -> RemovalA
 @router.post("/scroll", responses=body_errors())
 async def list_items(service: CollectionDep, address: AddressDep, body: ItemScrollBody) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
-    items, after = await service.run(lambda: _page(service.collection, body))
-    return ItemPage(tuple(serialize_item(item, address) for item in items), after)
+    belongs = checksum_body("items", service.name, body)
+    after = read_mark(body.after, belongs)
+    items, last = await service.run(lambda: _page(service.collection, body, after))
+    return ItemPage(tuple(serialize_item(item, address) for item in items), write_mark(last, belongs))
 
 
 @router.post("/count", responses=body_errors())
@@ -90,12 +93,12 @@ def _chosen(body: ItemFilterBody) -> Filter | None:
     return parse_filter(body.filter) if body.filter else None
 
 
-def _page(collection: Collection, body: ItemScrollBody) -> tuple[list[Item], str | None]:
+def _page(collection: Collection, body: ItemScrollBody, after: str | None) -> tuple[list[Item], str | None]:
     chosen = _chosen(body)
     if body.sort != "id":
         order = browse.parse_order(body.sort)
-        return collection.read(browse.page_in_order, order, body.after, body.limit, chosen)
-    return collection.read(browse.page_by_id, body.after, body.limit, chosen)
+        return collection.read(browse.page_in_order, order, after, body.limit, chosen)
+    return collection.read(browse.page_by_id, after, body.limit, chosen)
 
 
 def _outcome(raw: Mapping[str, Any], outcome: Written) -> BulkItemOutcome:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from app.cursors import checksum_body, read_mark, write_mark
 from app.errors import ApiError
 from app.feedback import recording
 from app.http.dependencies import AddressDep, CollectionDep
@@ -58,9 +59,11 @@ async def list_verdicts(
 ) -> FeedbackPage:
     """A page of verdicts, of one item or of one kind; its `next` begins the following page."""
     chosen = FeedbackFilter(item, verdict)
-    judgements = await service.run(lambda: service.collection.read(page_of_judgements, after, limit, chosen))
+    belongs = checksum_body("feedback", service.name, chosen)
+    mark = read_mark(after, belongs)
+    judgements = await service.run(lambda: service.collection.read(page_of_judgements, mark, limit, chosen))
     last = judgements[-1].id if len(judgements) == limit else None
-    return FeedbackPage(tuple(_serialize(one, address) for one in judgements), last)
+    return FeedbackPage(tuple(_serialize(one, address) for one in judgements), write_mark(last, belongs))
 
 
 @router.get("/{feedback_id}/files/{index}", **FILE)

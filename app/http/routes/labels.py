@@ -7,6 +7,7 @@ from functools import partial
 from app.collections import machine_tags
 from app.collections.machine_tags import NO_KEY
 from app.collections.service import CollectionService
+from app.cursors import checksum_body, read_mark, write_mark
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors
@@ -107,7 +108,9 @@ async def propose_tags(service: CollectionDep, body: TagProposalBody) -> wire.Ta
     labels = await _labels(service, body, body.words)
     where = parse_filter(body.filter) if body.filter else None
     version = service.collection.version
-    work = partial(labelling.propose_tags, service, body.ids, where, body.after, body.limit)
+    belongs = checksum_body("tags", service.name, body)
+    after = read_mark(body.after, belongs)
+    work = partial(labelling.propose_tags, service, body.ids, where, after, body.limit)
     found = await service.run(lambda: work(labels, body.key, body.several))
     items = {
         name: [tag for tag in tags if tag[1] >= body.min_confidence][: body.best]
@@ -119,7 +122,7 @@ async def propose_tags(service: CollectionDep, body: TagProposalBody) -> wire.Ta
             for name, tags in items.items()
         ),
         key=body.key,
-        next=found.next,
+        next=write_mark(found.next, belongs),
         calibrated_by="prior" if found.chances is None else found.chances.basis,
         version=version,
         bundle=service.encoder.bundle.name,

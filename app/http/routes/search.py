@@ -20,7 +20,7 @@ from app.search.paging import SearchPage, choose_keys
 from app.search.search import SearchHits
 from app.search.search import search as run_search
 from index.store import browse
-from index.store.browse import Choice, ValueCount
+from index.store.browse import PAGE_BYTES, Choice, ValueCount
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.types import Hit
@@ -75,14 +75,16 @@ async def search_many(
     """Several searches at once; one that cannot be answered says why and leaves the others alone.
 
     If none can be answered, the answer is an error, and has `answers` beside it. All searches together may
-    ask for as many hits as `/v1/info` says (`batch_hits`).
+    ask for as many hits as `/v1/info` says (`batch_hits`), and share the bytes of a page: where payloads are
+    long, each page is shorter, and `next` begins the following one.
     """
     service.workers.searching.refuse_if_full()
     check_many(len(body.searches), "searches", service.settings.max_batch)
     searches = [_read_search(raw) for raw in body.searches]
     hits = sum(one.limit for one in searches if isinstance(one, Search))
     check_many(hits, "hits (`limit` of all searches together)", service.settings.max_hits)
-    found = await asyncio.gather(*(_attempt(service, address, one) for one in searches))
+    room = PAGE_BYTES // len(searches)
+    found = await asyncio.gather(*(_attempt(service, address, one, room) for one in searches))
     refusals = [one for one in found if isinstance(one, MultifoldError)]
     answer = BatchSearchAnswer(tuple(map(_outcome, found)))
     if len(refusals) == len(found):
@@ -98,12 +100,12 @@ def _read_search(raw: Mapping[str, Any]) -> Search | MultifoldError:
 
 
 async def _attempt(
-    service: CollectionService, address: str, search: Search | MultifoldError
+    service: CollectionService, address: str, search: Search | MultifoldError, room: int
 ) -> SearchAnswer | MultifoldError:
     if isinstance(search, MultifoldError):
         return search
     try:
-        return await _answer(service, address, search)
+        return await _answer(service, address, search, room)
     except MultifoldError as error:
         return error
 
@@ -114,9 +116,11 @@ def _outcome(found: SearchAnswer | MultifoldError) -> BatchSearchOutcome:
     return BatchSearchOutcome(found)
 
 
-async def _answer(service: CollectionService, address: str, body: Search) -> SearchAnswer:
+async def _answer(
+    service: CollectionService, address: str, body: Search, room: int | None = None
+) -> SearchAnswer:
     async with service.workers.searching.turn():
-        found = await run_search(service, read_parts(body, service.settings.max_text), body)
+        found = await run_search(service, read_parts(body, service.settings.max_text), body, room=room)
         return serialize_answer(found, service, address, body.fields)
 
 
@@ -125,7 +129,7 @@ async def find_similar(
 ) -> SearchAnswer:
     """Items that are like this one, which itself is left out."""
     part = ItemQueryPart(item_id, choose_sides(body.side, body.target))
-    page = SearchPage.of(((part, 1.0),), body)
+    page = SearchPage.of(f"similar {item_id}", service.name, ((part, 1.0),), body)
     # whatever the size of payloads: the page is cut afterwards
     one_more = replace(body, offset=0, after=None, limit=sum(page.window) + 1, fields=())
     found = await run_search(service, ((part, 1.0),), one_more)

@@ -47,6 +47,8 @@ def test_one_of_many_keys_is_found_in_one_pass() -> None:
         ('{"text": "red", "limit": 2.5}', "'limit' is a whole number, not 2.5"),
         ('{"text": "red", "min_confidence": "0.5"}', "'min_confidence' is a finite number, not '0.5'"),
         ('{"mix": [{"text": "red", "weight": false}]}', "weight' is a finite number, not False"),
+        ('{"vector": [true, 1]}', "'vector.0' is a finite number, not True"),
+        ('{"vector": ["1"]}', "'vector.0' is a finite number, not '1'"),
         ('{"text": "red", "limit": NaN}', "'limit' is a whole number, not nan"),
     ],
 )

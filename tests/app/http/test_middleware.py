@@ -8,7 +8,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from app.http import middleware
-from app.http.middleware import RequestTimeout
+from app.http.middleware import RequestTimeout, split
 from tests.app.answers import refused
 from tests.app.house import LONGEST, House
 from tests.waiting import PATIENCE
@@ -74,24 +74,78 @@ def test_a_body_of_20_megabytes_is_too_large(shop: House) -> None:
     assert shop.best(text="a red box") == "red-box"
 
 
-def test_events_end_where_the_client_takes_none(monkeypatch: pytest.MonkeyPatch) -> None:
+START: Message = {"type": "http.response.start", "status": 200, "headers": []}
+
+
+async def no_body() -> Message:
+    return {"type": "http.request"}
+
+
+def test_an_answer_ends_where_the_client_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(middleware, "STALLED_SECONDS", 0.01)
     sent: list[str] = []
 
-    async def send_events(_scope: Scope, _receive: Receive, send: Send) -> None:
-        headers = [(b"content-type", b"text/event-stream")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
+    async def send_for_ever(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(START)
         while True:
             await send({"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True})
-
-    async def receive() -> Message:
-        return {"type": "http.request"}
 
     async def send(message: Message) -> None:
         if len(sent) == 3:
             await asyncio.Event().wait()  # nobody takes it
         sent.append(message["type"])
 
-    timeout = RequestTimeout(send_events, seconds=LONGEST)
-    asyncio.run(asyncio.wait_for(timeout({"type": "http"}, receive, send), PATIENCE))
+    timeout = RequestTimeout(send_for_ever, seconds=LONGEST)
+    asyncio.run(asyncio.wait_for(timeout({"type": "http"}, no_body, send), PATIENCE))
     assert len(sent) == 3
+
+
+def test_an_answer_that_is_taken_slowly_is_sent_to_its_end() -> None:
+    """A snapshot may take longer than a request may take to begin its answer."""
+    parts: list[Message] = []
+
+    async def send_parts(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(START)
+        for n in range(5):
+            await send({"type": "http.response.body", "body": b"%d" % n, "more_body": n < 4})
+
+    async def send(message: Message) -> None:
+        await asyncio.sleep(0.02)
+        parts.append(message)
+
+    asyncio.run(RequestTimeout(send_parts, seconds=0.05).handle({"type": "http"}, no_body, send))
+    assert b"".join(part.get("body", b"") for part in parts) == b"01234"
+
+
+@pytest.mark.parametrize("length", [0, 1, MIB, MIB + 1, 3 * MIB + 5])
+@pytest.mark.parametrize("more", [False, True])
+def test_long_answers_are_written_in_pieces(length: int, more: bool) -> None:
+    body = bytes(range(256)) * (length // 256 + 1)
+    parts = [*split({"type": "http.response.body", "body": body[:length], "more_body": more})]
+    assert b"".join(part["body"] for part in parts) == body[:length]
+    assert all(len(part["body"]) <= MIB for part in parts)
+    assert [part["more_body"] for part in parts] == [*[True] * (len(parts) - 1), more]
+
+
+def test_an_answer_that_nobody_takes_is_in_memory_once() -> None:
+    """The server takes a piece only when most of the one before is gone."""
+    taken = 0
+
+    async def send_whole(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send(START)
+        await send({"type": "http.response.body", "body": b"x" * 8 * MIB})
+
+    async def send(message: Message) -> None:
+        nonlocal taken
+        if taken:
+            await asyncio.Event().wait()
+        taken += len(message.get("body", b""))
+
+    async def wait_for_it() -> None:
+        answering = RequestTimeout(send_whole, seconds=LONGEST).handle({"type": "http"}, no_body, send)
+        task = asyncio.create_task(answering)
+        await asyncio.sleep(0.05)
+        task.cancel()
+
+    asyncio.run(wait_for_it())
+    assert taken == MIB

@@ -237,6 +237,46 @@ def test_a_wrong_file_is_refused_even_when_resealed(
         open_encoder(folder)
 
 
+def endless_graph() -> onnx.ModelProto:
+    """The geometry's arguments, and a loop whose condition always holds."""
+    float32 = onnx.TensorProto.FLOAT
+    again = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("Identity", ["more"], ["and_more"]),
+            onnx.helper.make_node("Add", ["before", "one"], ["after"]),
+        ],
+        "again",
+        [
+            onnx.helper.make_tensor_value_info("turn", onnx.TensorProto.INT64, []),
+            onnx.helper.make_tensor_value_info("more", onnx.TensorProto.BOOL, []),
+            onnx.helper.make_tensor_value_info("before", float32, None),
+        ],
+        [
+            onnx.helper.make_tensor_value_info("and_more", onnx.TensorProto.BOOL, []),
+            onnx.helper.make_tensor_value_info("after", float32, None),
+        ],
+        [onnx.helper.make_tensor("one", float32, [], [1.0])],
+    )
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Loop", ["", "true", "features"], ["vectors"], body=again)],
+        "endless",
+        [onnx.helper.make_tensor_value_info("features", float32, ["b", tiny.FEATURE])],
+        [onnx.helper.make_tensor_value_info("vectors", float32, ["b", tiny.FEATURE])],
+        [onnx.helper.make_tensor("true", onnx.TensorProto.BOOL, [], [True])],
+    )
+    return onnx.helper.make_model(graph, ir_version=8, opset_imports=[onnx.helper.make_opsetid("", 17)])
+
+
+def test_a_graph_that_never_ends_is_stopped(
+    folder: Path, reseal: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx.save(endless_graph(), folder / "geometry.onnx")
+    reseal()
+    monkeypatch.setattr(canary, "CANARY_SECONDS", 0.2)
+    with pytest.raises(BundleError, match=r"within 0\.2 s; one of its graphs may never end"):
+        open_encoder(folder)
+
+
 def test_the_tolerance_of_a_provider_goes_before_the_general_one(encoder: Encoder) -> None:
     strict, lax = Tolerance(1.0, 0.0, 1.0), Tolerance(0.5, 0.5, 0.5)
     both = replace(encoder.bundle, tolerances={"fp32/*": lax, "fp32/CPUExecutionProvider": strict})

@@ -7,6 +7,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.http.routes import search
 from app.search import paging
 from multifold.payload import owner_part
 from tests.app.answers import refused, uri, write
@@ -112,7 +113,7 @@ class TestForms:
         everything = shop.client.post("/v1/search", data=form | {"limit": "10"}, files=files).json()
         assert ids(first["hits"] + second["hits"]) == ids(everything["hits"])
         other = shop.client.post("/v1/search", data=after, files={"image": png("blue")})
-        refused(other, 422, "bad_cursor", "another search")
+        refused(other, 422, "bad_cursor", "another list or search")
 
 
 def test_the_side_of_an_item_can_be_chosen(shop: House) -> None:
@@ -389,6 +390,18 @@ class TestPages:
         assert self.walk(store, path, **asked) == ranked
         assert store.client.post("/v1/facets", json=counted).json()["facets"] == whole
 
+    def test_the_searches_of_a_batch_share_the_size_of_a_page(
+        self, store: House, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        asked: dict[str, Any] = {"text": "a red box", "target": "text", "limit": 50}
+        ranked = self.ids(store, **asked)
+        monkeypatch.setattr(search, "PAGE_BYTES", 240)
+        batch = store.client.post("/v1/search/batch", json={"searches": [asked] * 4}).json()["answers"]
+        for one in batch:
+            first = ids(one["answer"]["hits"])
+            assert 1 <= len(first) < len(ranked)
+            assert first + self.ids(store, **asked, after=one["answer"]["next"]) == ranked
+
     def test_changes_between_pages_neither_repeat_nor_skip(self, store: House) -> None:
         ranked, first = self.ids(store, **self.ASKED | {"limit": 50}), self.read(store, **self.ASKED)
         write(store, leaning("red-00"), leaning("red-000"))  # as good as the best
@@ -410,12 +423,12 @@ class TestPages:
     @pytest.mark.parametrize(
         ("changes", "sentence"),
         [
-            ({"text": "a blue box"}, "another search"),
-            ({"filter": {"is": "red"}}, "another search"),
+            ({"text": "a blue box"}, "another list or search"),
+            ({"filter": {"is": "red"}}, "another list or search"),
             ({"after": "nonsense"}, "is not the 'next'"),
             ({"after": "\u00e9"}, "is not the 'next'"),
-            ({"after": "WzEsLTIsImEiXQ"}, "is not the 'next'"),  # [1,-2,"a"]
-            ({"after": "WzEsIjIiLCJhIl0"}, "is not the 'next'"),  # [1,"2","a"]
+            ({"after": "WzEsLTIsImEiXQ"}, "another list or search"),  # [1,-2,"a"]
+            ({"after": "WzEsIjIiLCJhIl0"}, "another list or search"),  # [1,"2","a"]
         ],
     )
     def test_a_cursor_that_does_not_fit(self, shop: House, changes: dict[str, Any], sentence: str) -> None:

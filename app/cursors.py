@@ -1,0 +1,56 @@
+"""Cursors, which begin the following page of one list or search, and of no other."""
+
+import base64
+import json
+import zlib
+from dataclasses import fields
+from typing import Any
+
+from app.errors import ApiError
+
+PAGE_FIELDS = ("limit", "offset", "after", "fields")  # of a body; the others say what it is a page of
+NO_CURSOR = "'after' is not the 'next' of an answer"
+CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
+def checksum_body(route: str, collection: str, body: Any) -> int:  # noqa: ANN401 (any dataclass)
+    """What a cursor belongs to: a route, a collection and all that a body asks for, but for the page."""
+    asked = [(one.name, getattr(body, one.name)) for one in fields(body) if one.name not in PAGE_FIELDS]
+    return zlib.crc32(repr((route, collection, asked)).encode(errors="surrogatepass"))
+
+
+def write_cursor(belongs: int, *place: int | str) -> str:
+    """A cursor of what has this checksum, which says where a page ended."""
+    text = CURSOR_JSON.encode([belongs, *place])
+    return base64.urlsafe_b64encode(text.encode(errors="surrogatepass")).decode().rstrip("=")
+
+
+def read_cursor(cursor: str, belongs: int, *kinds: type) -> list[Any]:
+    """Where a page ended, in values of these kinds; a cursor of something else is refused."""
+    found, place = _decode(cursor)
+    if found != belongs:
+        raise ApiError(422, "bad_cursor", "'after' belongs to another list or search; begin without it")
+    if [*map(type, place)] != [*kinds]:
+        raise ApiError(422, "bad_cursor", NO_CURSOR)
+    return place
+
+
+def _decode(cursor: str) -> tuple[int, list[Any]]:
+    """What a cursor belongs to, and where a page of it ended."""
+    try:
+        belongs, *place = json.loads(base64.urlsafe_b64decode(f"{cursor}{'=' * (-len(cursor) % 4)}"))
+    except (ValueError, TypeError, RecursionError):
+        belongs, place = None, []
+    if type(belongs) is not int:
+        raise ApiError(422, "bad_cursor", NO_CURSOR)
+    return belongs, place
+
+
+def read_mark(cursor: str | None, belongs: int) -> str | None:
+    """Where a page of a list ended: a text, or nothing before the first page."""
+    return None if cursor is None else str(read_cursor(cursor, belongs, str)[0])
+
+
+def write_mark(mark: str | None, belongs: int) -> str | None:
+    """The cursor that says so; none after the last page."""
+    return None if mark is None else write_cursor(belongs, mark)

@@ -14,6 +14,7 @@ with needs_extra("serve"):
     from starlette.exceptions import HTTPException
 
 from index.cluster.contracts import ClusterError
+from index.collection import CollectionError
 from index.contracts import IndexPlanError, PromiseError, QueryError
 from index.jobs import NoSuchJobError
 from index.names import CollectionNameError
@@ -123,6 +124,7 @@ ERRORS: dict[type[Exception], tuple[int, str]] = {  # the status and code of eac
     ItemError: (422, "bad_item"),
     ClusterError: (503, "index_away"),
     BlobError: (503, "storage"),
+    CollectionError: (503, "storage"),
     StoreError: (503, "storage"),
 }
 

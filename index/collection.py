@@ -372,5 +372,8 @@ class Collection(AbstractContextManager["Collection"]):
         with self._changing:
             self._readable()
             if self._read_only:
-                raise CollectionError("The collection is open for reading only: send changes to its writer.")
+                raise CollectionError(
+                    "The collection is open for reading only: send changes to its writer, "
+                    "or let its folder be written to."
+                )
             yield

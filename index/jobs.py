@@ -98,10 +98,15 @@ class TakenJob(JobRecord):
 
 
 class JobList:
-    """The jobs of a service."""
+    """The jobs of a service; without `writes` those that an earlier one has left."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, *, writes: bool = True) -> None:
         self._database = database
+        self._there = True  # whether its table is
+        if not writes:
+            with database.reading() as connection:
+                self._there = sa.inspect(connection).has_table(jobs.name)
+            return
         with database.writing() as connection:
             tables.create_all(connection)
             _move_specs(connection)
@@ -120,11 +125,15 @@ class JobList:
 
     def get(self, id: str) -> JobRecord:  # noqa: A002 (what a job's name is called here)
         """One job."""
+        if not self._there:
+            raise NoSuchJobError(f"there is no job {id[:40]!r}")
         with self._database.reading() as connection:
             return _one(connection, id)
 
     def all(self) -> list[JobRecord]:
         """Every job, the youngest first."""
+        if not self._there:
+            return []
         with self._database.reading() as connection:
             rows = connection.execute(sa.select(jobs).order_by(jobs.c.created.desc(), jobs.c.id)).mappings()
             return [_job(row) for row in rows]

@@ -41,4 +41,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--library-items", type=at_least_one, default=limits.items, help=most)
     most = "bytes of a file of a library; longer ones are skipped (default: %(default)s)"
     add("--library-bytes", type=at_least_one, default=limits.file_bytes, help=most)
+    most = "bytes of a library that a run reads; what is left comes with the next run (default: %(default)s)"
+    add("--library-total", type=at_least_one, default=limits.all_bytes, help=most)
     add("--workers", type=at_least_one, default=cores(), help="processes that render")

@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _find_library(args: argparse.Namespace) -> Library | None:
     """The library that is to be read; None: paths are."""
-    limits = LibraryLimits(args.library_items, args.library_bytes)
+    limits = LibraryLimits(args.library_items, args.library_bytes, args.library_total)
     found = [library for source in args.sources if (library := open_library(source, limits)) is not None]
     if not found:
         return None

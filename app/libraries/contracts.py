@@ -18,6 +18,7 @@ class LibraryLimits:
 
     items: int = 100_000
     file_bytes: int = 2 << 30
+    all_bytes: int = 1 << 40  # that a run reads, of files and of answers
 
 
 @dataclass(frozen=True)

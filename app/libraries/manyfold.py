@@ -37,6 +37,7 @@ WHOLE_MESHES = tuple(suffix for suffix in EXTENSIONS if suffix != ".gltf")  # no
 MOST_PICTURES, MOST_MESHES = 8, 16  # of one model, that are looked at
 MOST_JSON_BYTES = 16 << 20
 MOST_REDIRECTS = 5
+MOST_PAGES = 10_000  # of the list of models; a Manyfold has some dozens on each
 MOST_LETTERS = 1_000  # of a text
 TIMEOUT_SECONDS = 60.0
 TRIES = 5  # of a request to a server that is busy
@@ -62,6 +63,7 @@ class ManyfoldLibrary:
         self._token: str | None = None
         self._token_turn = threading.Lock()
         self._creators: dict[str, str | None] = {}
+        self._read_bytes = 0  # in all
 
     def ids(self) -> Sequence[str]:
         """The ids of all models, page by page."""
@@ -78,6 +80,8 @@ class ManyfoldLibrary:
                 if len(found) == before or "next" not in listed.get("view", {}):
                     return [*found]
                 page += 1
+                if page > MOST_PAGES:
+                    raise LibraryError(f"{self._address} lists its models on more than {MOST_PAGES:,} pages")
 
     def read(self, id: str) -> LibraryItem:  # noqa: A002
         """One model."""
@@ -161,16 +165,26 @@ class ManyfoldLibrary:
             raise LibraryError(f"{asked} leads to {address}, and the token is for {self._address} alone")
 
     def _pieces(self, response: httpx.Response, most: int, advice: str) -> Iterator[bytes]:
-        """The body of an answer, as far as it is no longer than that."""
+        """The body of an answer, as far as it is no longer than that, nor all answers together too long."""
         size = 0
         for piece in response.iter_bytes():
             size += len(piece)
             if size > most:
                 raise LibraryError(f"{response.url} has more than {most} bytes; {advice}")
+            self._read_bytes += len(piece)
+            self._refuse_more()
             yield piece
+
+    def _refuse_more(self) -> None:
+        most = self._limits.all_bytes
+        if self._read_bytes > most:
+            raise LibraryError(
+                f"{self._address} sends more than {most} bytes in all; --library-total allows more"
+            )
 
     def _send(self, address: str, media_type: str = "*/*") -> httpx.Response:
         """An answer whose body is to be read; it is asked for again with a new token, or later."""
+        self._refuse_more()
         refused = None
         for left in reversed(range(TRIES)):
             token = self._bearer(refused)

@@ -1,5 +1,6 @@
 """All collections of a service by name, and what works on them beside the requests."""
 
+import logging
 import shutil
 import threading
 from collections import Counter
@@ -37,10 +38,12 @@ from index.registry import (
     NameTakenError,
     NoSuchCollectionError,
 )
+from index.store.folder_locks import is_read_only
 from index.store.postgres import limit_connections
 from multifold.errors import MultifoldError
 from renderers.sandbox import Sandbox
 
+log = logging.getLogger("multifold.app")
 MAIN_PLACE = ""
 STREAM_RETRY_SECONDS = 10
 
@@ -48,8 +51,16 @@ STREAM_RETRY_SECONDS = 10
 class Collections:
     """All collections of a service; see `open_collections`. May be used from several threads."""
 
-    def __init__(self, encoders: OpenEncoders, main: CollectionService, registry: CollectionRegistry) -> None:
+    def __init__(
+        self,
+        encoders: OpenEncoders,
+        main: CollectionService,
+        registry: CollectionRegistry,
+        *,
+        read_only: bool = False,
+    ) -> None:
         settings = main.settings
+        self._read_only = read_only
         self.settings = settings
         self.workers = main.workers
         self.main = main
@@ -61,20 +72,21 @@ class Collections:
         self._changing = threading.RLock()
         self._read(registry.listing())
         self.errors: dict[str, str] = {}  # why a collection could not be opened, by its name
-        self.jobs = JobList(registry.store)
+        self.jobs = JobList(registry.store, writes=not read_only)
         self.job_runner = JobRunner(self.jobs, exclusive=not registry.shared)
         self.streams = Places(settings.streams, "streams of events", STREAM_RETRY_SECONDS)
         self.is_stopping: Callable[[], bool] = lambda: False  # whether the server was told to end
         self.drift = DriftMonitor(self.services, settings.probe_interval)
         self.follower = None
-        if settings.folder is not None:
+        if settings.folder is not None and not read_only:
             self.follower = FolderFollower(settings, settings.folder, lambda: self.service(DEFAULT))
         self.workers.telemetry.show(self._metrics)
 
     @asynccontextmanager
     async def at_work(self, handlers: Mapping[str, JobHandler]) -> AsyncIterator[None]:
         """Jobs, probes and the folder that is followed, on this event loop. In the end they stop."""
-        self.job_runner.start(handlers)
+        if not self._read_only:
+            self.job_runner.start(handlers)
         self.drift.start()
         if self.follower is not None:
             self.follower.start()
@@ -84,7 +96,8 @@ class Collections:
             if self.follower is not None:
                 await run_in_threadpool(self.follower.close)
             await self.drift.close()
-            await self.job_runner.close()
+            if not self._read_only:
+                await self.job_runner.close()
 
     @property
     def store_is_away(self) -> bool:
@@ -237,7 +250,7 @@ class Collections:
         self, entry: CollectionEntry, observer: ObservationEncoder, plan: IndexPlan | None = None
     ) -> CollectionService:
         location = self._registry.located(entry)
-        service = _open_service(self.workers, observer, entry.name, location, plan)
+        service = _open_service(self.workers, observer, entry.name, location, plan, read_only=self._read_only)
         self._services[entry.place] = service
         return service
 
@@ -269,7 +282,13 @@ class Collections:
 
 @contextmanager
 def open_collections(settings: Settings) -> Iterator[Collections]:
-    """All collections of a service: bundles verified, collections locked for writing, workers started."""
+    """All collections of a service: bundles verified, collections locked for writing, workers started.
+
+    On a disk that takes nothing they are searched, and changes are refused.
+    """
+    read_only = settings.database is None and is_read_only(settings.data)
+    if read_only:
+        log.warning("%s cannot be written to: it is searched, and changes are refused", settings.data)
     if settings.database is not None:
         limit_connections(settings.connections)
     with ExitStack() as stack:
@@ -277,12 +296,12 @@ def open_collections(settings: Settings) -> Iterator[Collections]:
         encoders = OpenEncoders(settings, sandbox)
         workers = Workers(settings)
         stack.callback(workers.close)
-        main = _open_service(workers, encoders.first, MAIN, settings.place)
+        main = _open_service(workers, encoders.first, MAIN, settings.place, read_only=read_only)
         stack.callback(main.close)
-        registry = CollectionRegistry(settings.data, settings.items_at, settings.bucket)
-        collections = Collections(encoders, main, registry)
+        registry = CollectionRegistry(settings.data, settings.items_at, settings.bucket, read_only=read_only)
+        collections = Collections(encoders, main, registry, read_only=read_only)
         stack.callback(collections.close)
-        if not collections.shared:
+        if not (collections.shared or read_only):
             registry.sweep()
         collections.open_all()
         yield collections
@@ -294,12 +313,15 @@ def _open_service(
     name: str,
     place: CollectionLocation,
     plan: IndexPlan | None = None,
+    *,
+    read_only: bool,
 ) -> CollectionService:
     settings = workers.settings
     collection = Collection.open(
         place.folder,
         observer,
         writer=settings.url,
+        read_only=read_only,
         probes=observer.encoder.bundle.probes(),
         database=place.database,
         bucket=place.bucket,

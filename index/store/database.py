@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
+from urllib.parse import quote
 from zlib import crc32
 
-from sqlalchemy import Connection, Table, create_engine, event, insert
+from sqlalchemy import URL, Connection, Table, create_engine, event, insert
 from sqlalchemy.exc import SQLAlchemyError
 
+from index.store.folder_locks import is_read_only
 from multifold.errors import MultifoldError
 
 log = logging.getLogger(__name__)
@@ -228,7 +230,10 @@ class SQLite(Database):
         self._read_only = read_only
         arguments = {"timeout": BUSY, "check_same_thread": False}
         super().__init__(str(path), OutageLog(f"the store {path}"))
-        self._engine = create_engine(f"sqlite:///{path}", max_overflow=-1, connect_args=arguments)
+        address = URL.create("sqlite", database=str(path))
+        if read_only and is_read_only(path.parent):
+            address = _address_of_fixed(path)
+        self._engine = create_engine(address, max_overflow=-1, connect_args=arguments)
         event.listen(self._engine, "connect", self._prepare)
         event.listen(self._engine, "begin", _begin)
 
@@ -273,6 +278,21 @@ class SQLite(Database):
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA query_only = ON" if self._read_only else "PRAGMA journal_mode = WAL")
+
+
+def _address_of_fixed(path: Path) -> URL:
+    """A file that nothing can change; SQLite then needs no file beside it.
+
+    What a log beside it has would be missing.
+    """
+    log_file = path.with_name(f"{path.name}-wal")
+    if log_file.is_file() and log_file.stat().st_size:
+        raise StoreError(
+            f"{path.parent} cannot be written to, and the last changes of {path.name} are still in "
+            f"{log_file.name}. Mount the disk for writing, or copy the folder to one that is."
+        )
+    query = {"mode": "ro", "immutable": "1", "uri": "true"}
+    return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
 
 
 def _begin(connection: Connection) -> None:

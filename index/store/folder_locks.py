@@ -61,6 +61,11 @@ def writer_of(folder: Path) -> str | None:
         os.close(handle)
 
 
+def is_read_only(folder: Path) -> bool:
+    """Whether a folder is there and takes nothing, as on a disk that is mounted for reading."""
+    return folder.is_dir() and not os.access(folder, os.W_OK)
+
+
 def keep_blobs(folder: Path) -> AbstractContextManager[None]:
     """No process removes blobs meanwhile; several may ask for that at once."""
     return _blobs_locked(folder, fcntl.LOCK_SH, "Its blobs are being cleared of what nobody needs")

@@ -130,6 +130,15 @@ def test_jobs_of_an_earlier_version_are_done(known: JobList, store: Database) ->
     assert (found.id, found.spec) == (job.id, {"items": [7]})
 
 
+def test_a_store_that_takes_nothing_has_the_jobs_of_before(store: Database) -> None:
+    never = JobList(store, writes=False)
+    assert never.all() == []
+    with pytest.raises(NoSuchJobError):
+        never.get("0" * 32)
+    job = JobList(store).add("ingest", "main", {})
+    assert JobList(store, writes=False).all() == [job]
+
+
 def test_few_errors_are_told_and_all_are_counted() -> None:
     progress = JobProgress()
     for number in range(1000):

@@ -247,3 +247,25 @@ def test_a_file_that_is_too_long_is_named(
     error = capsys.readouterr().err
     assert "has more than 100 bytes; --library-bytes allows more" in error
     assert [path for path in library.asked if "/raw/" in path]
+
+
+def test_a_library_with_too_many_pages_is_refused(
+    run: Run, library: Manyfold, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    library.endless = True
+    monkeypatch.setattr("app.libraries.manyfold.MOST_PAGES", 20)
+    assert run() == 2
+    assert "lists its models on more than 20 pages" in capsys.readouterr().err
+    assert len(library.asked) < 30
+
+
+def test_a_library_that_sends_too_much_in_all_is_left(
+    run: Run, library: Manyfold, stored: Stored, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No file is too long by itself; what came before is kept, and the next run goes on."""
+    assert run("--library-total", "4000") != 0
+    assert "sends more than 4000 bytes in all; --library-total allows more" in capsys.readouterr().err
+    asked = len(library.asked)
+    assert run() == 0
+    assert asked < len(library.asked)
+    assert set(stored()) == {"aa1", "bb2"}

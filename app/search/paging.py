@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from app.cursors import NO_CURSOR, checksum_body, read_cursor, write_cursor
 from app.errors import ApiError
 from app.queries.parts import ImageQueryPart, MeshQueryPart, QueryPart, WeightedParts
+from app.search.cursors import NO_CURSOR, checksum_body, read_cursor, write_cursor
 from index.store.browse import PAGE_BYTES
 from multifold.types import Hit
 from multifold.wire.search import MAX_OFFSET, SearchOptions

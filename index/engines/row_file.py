@@ -8,6 +8,7 @@ that was put in the place of another one is not read, though all of its sums are
 
 Vectors that stay on disk have a file of their own, which is not read when it is opened. It has nothing but
 numbers; a sum for each row is kept beside the ids, and compared when the row is read for the first time.
+A few are compared at once, so that a file in the place of another one is told.
 """
 
 import hashlib
@@ -139,6 +140,7 @@ RowSums: TypeAlias = UInt32[np.ndarray, " g"]
 NEAR = 4  # pages between two rows that are read together
 EVICTED = 4  # waits for the disk, in one read, of rows that were read before: memory had no room for them
 FLUSHED = 1 << 26  # bytes that are written before the disk has to have them: till then they take memory
+CHECKED = 8  # rows that are compared when a file is opened
 COMPARED = 4096  # rows that are copied at once to compare them with their sums
 AVERAGED = 64  # reads, about, that `waiting` is a mean of
 ODD = 0x9E3779B1  # which a number is weighted with, so that every change of one changes the sum
@@ -221,6 +223,14 @@ class VectorFile:
         if again - waits > EVICTED:
             self.seen[:] = False
         self.count.note(len(wanted), read - blocks)
+
+    def check_some(self) -> None:
+        """Compare a few rows, far apart: a whole file in the place of another one differs in most."""
+        some = (
+            np.unique(np.linspace(0, len(self.sums) - 1, CHECKED, dtype=np.int64)) if len(self.sums) else []
+        )
+        if not np.array_equal(row_sums(self.vectors[some]), self.sums[some]):
+            raise IndexEngineError(f"{self.path} is damaged, or another file: delete it and it is rebuilt")
 
     def _fetch(self, places: Int64[np.ndarray, " n"]) -> None:
         """Ask the system for the pages of rising places, all at once; it reads them side by side."""

@@ -217,6 +217,7 @@ class SegmentFiles:
             beside = path.with_suffix(VECTORS)
             with open(beside, "rb") as vectors_file:
                 file = open_vectors(vectors_file, beside, self._dim, apart, self.count)
+            file.check_some()
             rows = RowView(ids, file.vectors, sizes, file=file)
         found = None if ann is None else _read_index(ann, index, rows, self._device)
         release_pages(index)

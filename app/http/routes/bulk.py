@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from app.cursors import checksum_body, read_mark, write_mark
 from app.errors import refusal, refuse_all
 from app.http.dependencies import AddressDep, CollectionDep, CollectionsDep
 from app.http.openapi import body_errors
@@ -14,6 +13,7 @@ from app.http.routes.jobs import serialize_job
 from app.ingest.pipeline import Written, WrittenItem
 from app.ingest.uploads import check_many
 from app.runtime.bulk import INGEST_JOB, write_many
+from app.search.cursors import checksum_body, read_mark, write_mark
 from index.collection import Collection
 from index.store import browse
 from index.store.filters import Filter, parse_filter

@@ -5,7 +5,6 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from app.cursors import checksum_body, read_mark, write_mark
 from app.errors import ApiError
 from app.feedback import recording
 from app.http.dependencies import AddressDep, CollectionDep
@@ -13,6 +12,7 @@ from app.http.openapi import FILE, body_errors, error_responses
 from app.http.routers import collection_router
 from app.ingest.uploads import PICTURE_TYPES
 from app.queries.parts import read_parts
+from app.search.cursors import checksum_body, read_mark, write_mark
 from index.store.blobs import BlobKey
 from index.store.feedback import (
     FeedbackFilter,

@@ -7,7 +7,6 @@ from functools import partial
 from app.collections import machine_tags
 from app.collections.machine_tags import NO_KEY
 from app.collections.service import CollectionService
-from app.cursors import checksum_body, read_mark, write_mark
 from app.errors import ApiError
 from app.http.dependencies import CollectionDep
 from app.http.openapi import body_errors
@@ -16,6 +15,7 @@ from app.ingest.uploads import check_many, check_text
 from app.queries.encoding import EncodedPart
 from app.queries.parts import ItemQueryPart, QueryPart, read_part, read_parts, side_of
 from app.search import labelling
+from app.search.cursors import checksum_body, read_mark, write_mark
 from app.search.labelling import Label, as_candidate
 from app.search.search import check_words, make_query
 from index.legs.table import LEGS
@@ -35,6 +35,7 @@ from multifold.wire.labels import (
 )
 from multifold.wire.search import EvidenceShare, SearchOptions
 
+MOST_PROMPTS = MAX_LABELS * len(PROMPTS)  # of all labels of a request
 router = collection_router(tags=["labels"])
 
 
@@ -52,7 +53,9 @@ async def rerank(service: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
     check_words(parts, body.lexical or settings.lexical)
     query = make_query(parts, asked, SearchOptions(lexical=body.lexical), None, evidence, settings)
     version = service.collection.version
-    ranked = await service.run(partial(labelling.rank_candidates, service, query, candidates), admitted=True)
+    work = partial(labelling.rank_candidates, service, query, candidates)
+    async with service.workers.labelling.turn():
+        ranked = await service.run(work, admitted=True)
     side = side_of(parts)
     basis: ConfidenceBasis = "collection" if side in evidence.sides else "prior"
     return wire.RerankAnswer(
@@ -81,9 +84,9 @@ async def classify(service: CollectionDep, body: ClassifyBody) -> wire.ClassifyA
     encoded = await _encode(service, part)
     version = service.collection.version
     subject = as_candidate(part, encoded)
-    found, legs = await service.run(
-        partial(labelling.classify, service, subject, labels, body.key), admitted=True
-    )
+    work = partial(labelling.classify, service, subject, labels, body.key)
+    async with service.workers.labelling.turn():
+        found, legs = await service.run(work, admitted=True)
     chances = [
         wire.LabelChance(
             label=label.text,
@@ -111,7 +114,8 @@ async def propose_tags(service: CollectionDep, body: TagProposalBody) -> wire.Ta
     belongs = checksum_body("tags", service.name, body)
     after = read_mark(body.after, belongs)
     work = partial(labelling.propose_tags, service, body.ids, where, after, body.limit)
-    found = await service.run(lambda: work(labels, body.key, body.several))
+    async with service.workers.labelling.turn():
+        found = await service.run(lambda: work(labels, body.key, body.several))
     items = {
         name: [tag for tag in tags if tag[1] >= body.min_confidence][: body.best]
         for name, tags in found.tags.items()
@@ -171,6 +175,7 @@ async def _labels(service: CollectionService, body: VocabularyBody, words: int |
         every.setdefault(text.casefold(), Label(text, prompts))
     if not every:
         raise ApiError(422, "no_labels", "name 'labels', or a 'key' of the payload that has texts")
+    check_many(sum(len(one.prompts) for one in every.values()), "prompts of labels", MOST_PROMPTS)
     return list(every.values())
 
 

@@ -220,7 +220,7 @@ def test_a_part_that_is_tuned_again_keeps_its_vectors(
     live.close()
 
 
-def test_a_saved_engine_reads_no_vector_when_it_is_opened(save: Path) -> None:
+def test_a_saved_engine_reads_few_vectors_when_it_is_opened(save: Path) -> None:
     live = opened(save)
     assert (live.read_count.reads, live.read_count.waiting) == (0, 1.0)
     assert found(live, EXACT, QUERIES, 10) >= 0.95
@@ -274,6 +274,15 @@ def test_a_file_of_vectors_of_another_size_or_none_is_refused(
     with pytest.raises(OSError, match="No such file"):
         live.load(save / "rows")
     assert live.count() == 0
+    live.close()
+
+
+def test_vectors_of_another_part_are_told_though_no_query_reads_them(save: Path) -> None:
+    (vectors,) = save.glob("*.vectors")
+    vectors.write_bytes(np.roll(ROWS, 1, axis=0).astype("<f4").tobytes())
+    live = engine(None)
+    with pytest.raises(IndexEngineError, match="is damaged, or another file"):
+        live.load(save / "rows")
     live.close()
 
 

@@ -1,12 +1,16 @@
 """Reranking, classification, and tags that a model proposes and a person accepts."""
 
+import time
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from app.search import labelling
 from index.search import labels as scoring
 from index.search.labels import COLUMNS, NONE, judge_labels
 from multifold.client import Client, MixPart, Search
@@ -15,6 +19,7 @@ from multifold.wire.labels import TagProposalAnswer
 from multifold.wire.search import SearchAnswer
 from tests.app.house import BOXES, House, png
 
+MANY = [f"label {number}" for number in range(200)]
 SHADES = ("red", "green", "blue", "yellow")
 
 
@@ -117,13 +122,34 @@ def test_the_values_of_a_key_are_labels_and_answers(client: Client, monkeypatch:
         ({"text": "a box", "key": "nothing"}, 422, "no_labels"),
         ({"id": "nobody", "labels": ["red"]}, 404, "not_found"),
         ({"text": "a box", "labels": [" "]}, 422, "bad_text"),
+        ({"text": "a box", "labels": MANY, "templates": ["{}"] * 6}, 200, None),
+        ({"text": "a box", "labels": MANY, "templates": ["{}"] * 7}, 422, "too_many"),
     ],
 )
 def test_a_classification_that_cannot_be_made_says_why(
-    shelf: House, body: dict[str, Any], status: int, code: str
+    shelf: House, body: dict[str, Any], status: int, code: str | None
 ) -> None:
     answer = shelf.client.post("/v1/classify", json=body)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert (answer.status_code, answer.json().get("error", {}).get("code")) == (status, code)
+
+
+def test_one_client_has_one_classification_at_a_time(shelf: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it leaves threads to others, however many labels it asks for."""
+    classify = labelling.classify
+    at_work = Counter[str]()
+
+    def count(*asked: Any) -> Any:  # noqa: ANN401 (as `classify` has it)
+        at_work["now"] += 1
+        at_work["most"] = max(at_work["most"], at_work["now"])
+        time.sleep(0.05)
+        at_work["now"] -= 1
+        return classify(*asked)
+
+    monkeypatch.setattr(labelling, "classify", count)
+    body = {"text": "a box", "labels": ["red", "blue"]}
+    with ThreadPoolExecutor(4) as pool:
+        answers = [*pool.map(lambda _: shelf.client.post("/v1/classify", json=body).status_code, range(4))]
+    assert (answers, at_work["most"]) == ([200] * 4, 1)
 
 
 def proposed(told: TagProposalAnswer) -> dict[str, list[str]]:

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from app.cursors import checksum_body, read_cursor, read_mark, write_cursor, write_mark
 from app.errors import ApiError
+from app.search.cursors import checksum_body, read_cursor, read_mark, write_cursor, write_mark
 from multifold.wire.items import ItemScrollBody
 from tests.app.answers import refused
 from tests.app.house import House

@@ -21,6 +21,7 @@ class Workers:
         self.audit = AuditLog(settings.data / "audit.jsonl")
         watch = self.telemetry.watch
         self.searching = ClientLimit(settings.batch, settings.queue)
+        self.listing = ClientLimit(1, settings.queue)  # a page may have megabytes
         self.labelling = ClientLimit(1, settings.queue)  # many labels of many items take seconds
         self.reading = ThreadPool(settings.workers, settings.queue, watch("items"))
         self.making = ThreadPool(MAKERS, settings.queue, watch("make"))

@@ -13,6 +13,9 @@ from app.errors import ApiError
 
 client: ContextVar[str] = ContextVar("client", default="")  # a key's name, or an address; "": our own work
 key_name: ContextVar[str | None] = ContextVar("key_name", default=None)  # of the key that was presented
+REFUSAL_SECONDS = 1.0  # in which a client gets so many refusals at once, and by which others are held back
+QUICK_REFUSALS = 8
+MOST_REFUSED = 4_096  # clients whose refusals are counted
 HOST_BITS = 64  # of an IPv6 address, which one client chooses as it likes
 
 
@@ -49,6 +52,30 @@ class Places:
         finally:
             self._taken[name] -= 1
             self._taken += Counter()  # forgets who has none
+
+
+class Refusals:
+    """Holds back refusals of a client who asks on all the same: each costs what a small answer costs.
+
+    Who waits as long as a refusal says is not held back. For one event loop.
+    """
+
+    def __init__(self) -> None:
+        self._counts: dict[
+            str, tuple[float, int]
+        ] = {}  # since when, and how many, by client; the latest last
+
+    async def hold(self) -> None:
+        """Wait before a refusal is sent, if this client had many of them within a moment."""
+        now = asyncio.get_running_loop().time()
+        since, count = self._counts.pop(client.get(), (now, 0))
+        if now - since > REFUSAL_SECONDS:
+            since, count = now, 0
+        self._counts[client.get()] = since, count + 1
+        if len(self._counts) > MOST_REFUSED:
+            del self._counts[next(iter(self._counts))]
+        if count >= QUICK_REFUSALS:
+            await asyncio.sleep(REFUSAL_SECONDS)
 
 
 class ClientLimit:

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.concurrency.clients import client, client_at
+from app.concurrency.clients import Refusals, client, client_at
 from app.errors import ApiError, error_response
 from app.operations import logs
 from app.operations.telemetry import Telemetry
@@ -32,6 +32,7 @@ CLIENT_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 PIECE_BYTES = 1 << 20  # of an answer that are written at once
 STALLED_SECONDS = 60.0  # for the client to take a piece; an event that says nothing is sent every 15 s
 MOST_HEADER_BYTES, MOST_HEADERS = 32_000, 100  # of names and values, and how many
+TOO_MANY = 429
 CLIENT_LEFT = 499  # the status of requests whose client left, as nginx has it
 WATCH_AFTER = 0.05  # seconds that a request takes before it is worth a task that sees its client leave
 _log = logging.getLogger("multifold.app")
@@ -58,6 +59,7 @@ class RequestIdMiddleware(HttpMiddleware):
         # one random number at the start: asking the system each time would release the interpreter's lock
         start = secrets.token_hex(8)
         self._ids = (f"{start}{number:016x}" for number in count())
+        self._refusals = Refusals()
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
@@ -77,6 +79,8 @@ class RequestIdMiddleware(HttpMiddleware):
                 names = {name for name, _ in given}
                 own = [pair for pair in SECURITY_HEADERS.items() if pair[0] not in names]
                 message["headers"] = [*given, *own, (b"x-request-id", request_id.encode())]
+                if status == TOO_MANY:
+                    await self._refusals.hold()
             await send(message)
 
         telemetry: Telemetry = scope["app"].state.collections.workers.telemetry

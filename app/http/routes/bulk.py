@@ -77,8 +77,9 @@ async def list_items(service: CollectionDep, address: AddressDep, body: ItemScro
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
     belongs = checksum_body("items", service.name, body)
     after = read_mark(body.after, belongs)
-    items, last = await service.run(lambda: _page(service.collection, body, after))
-    return ItemPage(tuple(serialize_item(item, address) for item in items), write_mark(last, belongs))
+    async with service.workers.listing.turn():
+        items, last = await service.run(lambda: _page(service.collection, body, after))
+        return ItemPage(tuple(serialize_item(item, address) for item in items), write_mark(last, belongs))
 
 
 @router.post("/count", responses=body_errors())

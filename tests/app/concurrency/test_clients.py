@@ -5,7 +5,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from app.concurrency.clients import ClientLimit, Places, client, client_at
+from app.concurrency import clients
+from app.concurrency.clients import ClientLimit, Places, Refusals, client, client_at
 from app.errors import ApiError
 
 
@@ -37,6 +38,36 @@ def test_one_client_has_half_of_the_places_and_all_have_no_more_than_there_are(p
             assert (caught.value.status, caught.value.code, caught.value.retry_after) == (429, "busy", 7)
     with room.take():  # all have been given back
         pass
+
+
+def test_who_asks_on_though_refused_is_held_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    paused: list[str] = []
+
+    async def note(_seconds: float) -> None:
+        paused.append(client.get())
+
+    async def whole() -> None:
+        refusals = Refusals()
+        monkeypatch.setattr(asyncio, "sleep", note)
+        for name, times in (("hungry", clients.QUICK_REFUSALS + 2), ("other", clients.QUICK_REFUSALS)):
+            client.set(name)
+            for _ in range(times):
+                await refusals.hold()
+        assert paused == ["hungry", "hungry"]
+        monkeypatch.setattr(clients, "REFUSAL_SECONDS", -1.0)  # it has waited
+        client.set("hungry")
+        await refusals.hold()
+        assert len(paused) == 2
+        monkeypatch.setattr(clients, "REFUSAL_SECONDS", 1.0)
+        monkeypatch.setattr(clients, "MOST_REFUSED", 2)
+        for name in ("a", "b", "c"):
+            client.set(name)
+            await refusals.hold()
+        client.set("hungry")  # of whom nothing is known any more
+        await refusals.hold()
+        assert len(paused) == 2
+
+    asyncio.run(whole())
 
 
 def test_so_many_requests_of_each_client_are_at_work_and_what_finds_too_many_waiting_is_refused() -> None:

@@ -143,6 +143,7 @@ class Presence:
     gain: float
     well: bool  # whether anything stands out
     unlike: bool = False  # whether the query gains less than nearly all questions of the collection's own
+    error: float | None = None  # how often the answer may lack what is meant, where that was asked
 
 
 @dataclass(frozen=True)

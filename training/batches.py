@@ -115,7 +115,7 @@ class BatchStream(Iterator[TrainingBatch]):
         if train.items > self.count:
             drawn = "pairs" if train.pairs else "items"
             needs = f"a step takes {train.items} {drawn}, and there are {self.count}"
-            raise MultifoldError(f"{needs}; set items = {self.count}")
+            raise MultifoldError(f"{needs}; give --set train.items={self.count}")
 
     def __next__(self) -> TrainingBatch:
         if self.at + self.train.items > len(self.order):

@@ -37,6 +37,7 @@ class SearchHits:
     basis: ConfidenceBasis | None = None  # of their confidence
     matches_well: bool | None = None  # whether anything stands out
     here: bool | None = None  # whether the collection has what is meant, but for the error that was asked
+    error: float | None = None  # how often an answer like this lacks what is meant, where that was asked
     next: str | None = None  # the cursor of the following page
 
 
@@ -85,6 +86,7 @@ async def search(
         basis=confidence_basis(planned),
         matches_well=matches_well(hits),
         here=here,
+        error=promised_error(planned, ranked),
         next=following,
     )
 
@@ -260,6 +262,14 @@ def confidence_basis(planned: PlannedSearch) -> ConfidenceBasis | None:
 def matches_well(hits: Sequence[Hit]) -> bool:
     """Whether anything stands out of what a meaningless query finds, and phrases in quotes are anywhere."""
     return any(hit.presence is not None and hit.presence.well for hit in hits[:1])
+
+
+def promised_error(planned: PlannedSearch, hits: Sequence[Hit]) -> float | None:
+    """How often an answer like this lacks what is meant, if that was asked; the first page says it."""
+    presence = hits[0].presence if hits else None
+    if presence is not None:
+        return presence.error
+    return None if planned.page.place else planned.options.error
 
 
 def is_unlike(hits: Sequence[Hit]) -> bool:

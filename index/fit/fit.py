@@ -205,15 +205,21 @@ def _outcomes(judged: HeldOut) -> dict[QueryClass, tuple[Outcome, ...]]:
         if trial.kind.as_people_ask and counts >= AS_PEOPLE_ASK:
             gain = scores.rivals(chosen, trial.items).gain
             behind = float(chosen.max() - evidence[trial.right].max())
+            place = _count_before(evidence, trial)
             like_it = outcomes.setdefault(class_of(scores.length, scores.strange), [])
-            like_it.append(Outcome(round(gain, DIGITS), round(behind, DIGITS)))
+            like_it.append(Outcome(round(gain, DIGITS), round(behind, DIGITS), place))
     return {name: tuple(sorted(some)) for name, some in outcomes.items()}
 
 
 def _recall(judged: HeldOut, first: int) -> float:
-    """The share of queries with a right item among the first; ties go to the wrong ones."""
-    ranks = [np.sum(values[t.candidates & ~t.right] >= values[t.right].max()) for values, t in judged]
-    return round(float(np.mean(np.array(ranks) < first)), 4)
+    """The share of queries with a right item among the first."""
+    places = np.array([_count_before(evidence, trial) for evidence, trial in judged])
+    return round(float(np.mean(places < first)), 4)
+
+
+def _count_before(evidence: Evidence, trial: Trial) -> int:
+    """How many wrong items come before the first right one; ties go to the wrong ones."""
+    return int(np.sum(evidence[trial.candidates & ~trial.right] >= evidence[trial.right].max()))
 
 
 def fit_confidence(judged: HeldOut, spread: float) -> Curves:

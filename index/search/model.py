@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 
-RULES = 24  # another number fits every stored model again
+RULES = 25  # another number fits every stored model again
 
 PRIOR_SPREAD = 0.4  # how far a fit may carry a weight (std. dev.)
 ENOUGH_BACKGROUND = 64  # items that a picture stands out of by more than chance

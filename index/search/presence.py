@@ -34,14 +34,24 @@ def judge_presence(model: SideModel, rivals: Rivals, first: BestHit, lacks_phras
     return Presence(gain, well, is_unlike(outcomes, rivals.gain))
 
 
-def least_evidence(model: SideModel, rivals: Rivals, error: float | None, presence: Presence) -> float:
-    """The evidence with which an answer ends that lacks what is meant so seldom."""
+@dataclass(frozen=True)
+class AnswerEnd:
+    """Where an answer ends, and what it promises, if anything."""
+
+    evidence: float  # the least of its items
+    error: float | None = None
+    first_error: float | None = None  # that its first items promise, where it has more than `MOST_HITS`
+
+
+def end_answer(model: SideModel, rivals: Rivals, error: float | None, presence: Presence) -> AnswerEnd:
+    """Where an answer ends that lacks what is meant so seldom."""
     if error is None:
-        return -math.inf
+        return AnswerEnd(-math.inf)
     if presence.gain == -math.inf:
-        return math.inf
+        return AnswerEnd(math.inf, error)
     asked_like = class_of(rivals.length, rivals.strange)
     outcomes = model.outcomes.get(asked_like, ())
     # nobody knows of words that no item has whether they mean any
     cut = cut_answer(outcomes, error, may_be_empty=asked_like != "other words")
-    return rivals.best - cut.behind if rivals.gain >= cut.gain else math.inf
+    least = rivals.best - cut.behind if rivals.gain >= cut.gain else math.inf
+    return AnswerEnd(least, cut.error, cut.first_error)

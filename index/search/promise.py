@@ -4,6 +4,9 @@ A fit lets a collection ask for its own items, and keeps how each of these quest
 answer is cut where enough of them held their item, so that a question like them misses it as seldom as was
 asked. This is conformal risk control, for the loss "what is meant is not in the answer". An answer that says
 too little for the collection to hold what is meant is empty, which counts as a miss too.
+
+An answer of most of a collection is worth nothing, however seldom it misses. A long one has its first items
+instead, and says how seldom these miss what is meant.
 """
 
 import math
@@ -19,6 +22,7 @@ QueryClass = Literal["picture", "few words", "sentence", "other words"]
 LONG = 0.5  # of a whole sentence: from this length a text counts as one
 MOSTLY = 0.5  # how strange a query is that counts as one whose words no item has
 ROUNDING = 1e-9
+MOST_HITS = 20  # of an answer with a promise
 UNLIKE = 0.05  # the share of a collection's own questions below which a query gains unusually little
 
 
@@ -36,6 +40,7 @@ class Outcome(NamedTuple):
 
     gain: float  # nats by which the whole answer says more than chance
     behind: float  # nats by which what is right falls behind the best; 0: it is the best
+    place: int = 0  # how many items come before what is right
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class AnswerCut:
 
     gain: float  # with less, nothing does
     behind: float  # nats behind the best, up to which an item does
+    error: float  # that it promises
+    first_error: float  # and the one that its first `MOST_HITS` promise, where it has more
 
 
 def cut_answer(outcomes: Sequence[Outcome], error: float, *, may_be_empty: bool = True) -> AnswerCut:
@@ -63,7 +70,13 @@ def cut_answer(outcomes: Sequence[Outcome], error: float, *, may_be_empty: bool 
     rising = sorted(outcomes)  # those that gain least come first
     empty = missed // 2 if may_be_empty else 0
     behind = sorted(outcome.behind for outcome in rising[empty:])
-    return AnswerCut(rising[empty].gain if empty else -math.inf, behind[needed - 1])
+    further = sum(outcome.place >= MOST_HITS for outcome in rising[empty:])
+    return AnswerCut(
+        gain=rising[empty].gain if empty else -math.inf,
+        behind=behind[needed - 1],
+        error=error,
+        first_error=max(error, (empty + further + 1) / (count + 1)),
+    )
 
 
 def is_unlike(outcomes: Sequence[Outcome], gain: float) -> bool:

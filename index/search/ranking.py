@@ -23,7 +23,8 @@ from index.legs.vectors import SCORE
 from index.search.candidates import count_items, lacks_phrase, needed_legs, score_rings
 from index.search.confidence import Evidence, Rivals, confidences, find_rivals
 from index.search.model import UNPROVED_SIGHT, SideModel
-from index.search.presence import BestHit, judge_presence, least_evidence
+from index.search.presence import BestHit, end_answer, judge_presence
+from index.search.promise import MOST_HITS
 from index.search.scores import Ratios, Scores
 from multifold.types import ASPECTS, EXAMPLES, KIND_OF_ASPECT, SIDE_OF, Aspect, Leg, Presence, Side
 
@@ -129,7 +130,7 @@ def rank(
 ) -> Ranking:
     """The items at these places; examples add to the evidence.
 
-    With an error the ranking ends where it lacks what is meant that seldom.
+    With an error the ranking ends where it lacks what is meant that seldom, or after `MOST_HITS`.
     """
     rings = order_rings(asked, model, among, examples)
     first = next(rings, NOTHING)
@@ -140,13 +141,16 @@ def rank(
     seen = float(first.alike[0]) if asked.side == "text" and first.bare[0] else math.nan
     best = BestHit(float(first.confidence[0]), sight_of(asked, model), seen)
     presence = judge_presence(model, rivals, best, lacks_phrase(asked, among))
-    end = least_evidence(model, rivals, error, presence)
-    found = replace(first.until(end), presence=presence)
-    while 0 < len(found) < page.stop:
-        ring = judge_items(next(rings, NOTHING), model, rivals, asked).until(end)
+    end = end_answer(model, rivals, error, presence)
+    found = replace(first.until(end.evidence), presence=replace(presence, error=end.error))
+    wanted = page.stop if end.error is None else MOST_HITS + 1
+    while 0 < len(found) < wanted:
+        ring = judge_items(next(rings, NOTHING), model, rivals, asked).until(end.evidence)
         if not len(ring):
             break
         found = found.followed_by(ring)
+    if end.error is not None and len(found) > MOST_HITS:
+        found = replace(found.take(slice(MOST_HITS)), presence=replace(presence, error=end.first_error))
     return found.take(slice(page.start, page.stop))
 
 

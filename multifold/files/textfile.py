@@ -57,8 +57,8 @@ def table(path: Path) -> Iterator[dict[str, str]]:
     try:
         names = [name.strip().lower() for name in next(rows, [])]
         for row in rows:
-            swallowing = row if row and _begins_with_file(row[0], delimiter) else []
-            if swallowed := next((cell for cell in swallowing if _holds_rows(cell, delimiter)), None):
+            kind = _kind_of_file(row[0]) if row else ""
+            if swallowed := next((cell for cell in row if kind and _holds_rows(cell, delimiter, kind)), None):
                 opened = rows.line_num - len(swallowed.splitlines()) + 1
                 raise TextFileError(f"{path}, line {opened}: a quote is opened, and not closed in its row")
             if any(cell.strip() for cell in row[len(names) :]):
@@ -72,14 +72,19 @@ def table(path: Path) -> Iterator[dict[str, str]]:
         raise TextFileError(f"{path} is no table: {error}") from error
 
 
-def _holds_rows(cell: str, delimiter: str) -> bool:
-    """Whether a cell goes on into lines that begin as rows do: with a file name and a delimiter."""
+def _holds_rows(cell: str, delimiter: str, kind: str) -> bool:
+    """Whether a cell goes on into lines that begin as its row does: a file of this kind and a delimiter.
+
+    "wood.It, and its legs" is a sentence, and no file.
+    """
     lines = cell.splitlines()[1:]
-    return any(delimiter in line and _begins_with_file(line, delimiter) for line in lines)
+    return any(delimiter in line and _kind_of_file(line.partition(delimiter)[0]) == kind for line in lines)
 
 
-def _begins_with_file(text: str, delimiter: str) -> bool:
-    return FILE_NAME.fullmatch(text.partition(delimiter)[0].strip()) is not None
+def _kind_of_file(text: str) -> str:
+    """The suffix of a file name; none, if it is none."""
+    name = text.strip()
+    return name.rpartition(".")[2].lower() if FILE_NAME.fullmatch(name) else ""
 
 
 def column(row: Mapping[str, str], names: Sequence[str], path: Path) -> str:

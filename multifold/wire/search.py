@@ -30,6 +30,7 @@ MAX_QUERY_PARTS = 32
 MAX_WEIGHT = 1000
 MAX_FACET_HITS = 2_000
 MAX_HIT_FIELDS = 64
+ALWAYS_FIELDS = ("id", "score", "confidence", "modality", "matched")  # that each hit has
 HIT_FIELDS = ("payload", "words", "evidence", "duplicates")  # that a hit may lack
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
 
@@ -142,7 +143,7 @@ class SearchOptions(Body):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in self.fields or ():
-            if name not in HIT_FIELDS and not name.startswith("payload."):
+            if name not in (*ALWAYS_FIELDS, *HIT_FIELDS) and not name.startswith("payload."):
                 sentence = (
                     f"a hit has no field {name[:40]!r}; there are {', '.join(HIT_FIELDS)} and payload.KEY"
                 )
@@ -292,6 +293,11 @@ class SearchAnswer(Answer, kw_only=True):
     matches_well: bool | None = described("false where nothing stands out", default=None)
     here: bool | None = described(
         "with `error`: false where the collection lacks what is meant, but for that error", default=None
+    )
+    error: float | None = described(
+        "with `error`, on the first page: the share of answers like this one that lacks what is meant. It is "
+        "more than was asked where the promise would take more than 20 hits",
+        default=None,
     )
     warnings: tuple[str, ...] = described(
         "what was not searched for, such as the end of a long text", default=()

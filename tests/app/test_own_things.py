@@ -99,10 +99,11 @@ def test_an_answer_with_an_error_is_as_short_as_it_may_be(own: House) -> None:
     whole = own.client.post("/v1/search", json={"text": "a red toy car", "limit": 14}).json()
     cut = own.client.post("/v1/search", json=asked).json()
     assert (whole["here"], cut["here"]) == (None, True)
+    assert (whole["error"], cut["error"]) == (None, 0.4)
     assert [hit["id"] for hit in cut["hits"]] == [hit["id"] for hit in whole["hits"]][: len(cut["hits"])]
     assert len(cut["hits"]) < len(whole["hits"])
     nothing = own.client.post("/v1/search", json=asked | {"text": '"car toy red"'}).json()
-    assert (nothing["here"], nothing["hits"], nothing["next"]) == (False, [], None)
+    assert (nothing["here"], nothing["hits"], nothing["next"], nothing["error"]) == (False, [], None, 0.4)
     assert 'multifold_answers_unlike_total{collection="main"}' in own.client.get("/metrics").text
 
 

@@ -68,7 +68,7 @@ def test_a_gradient_that_is_no_number_never_reaches_the_weights(
 
 
 def test_more_items_a_step_than_there_are_is_said_plainly(tmp_path: Path) -> None:
-    with pytest.raises(MultifoldError, match="a step takes 17 items, and there are 16; set items = 16"):
+    with pytest.raises(MultifoldError, match=r"takes 17 items, and there are 16; give --set train\.items=16"):
         train(tmp_path, items=17)
 
 

@@ -193,6 +193,7 @@ def serialize_answer(
         calibrated_by=found.basis,
         matches_well=found.matches_well,
         here=found.here,
+        error=found.error,
         warnings=found.warnings,
         next=found.next,
     )

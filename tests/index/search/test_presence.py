@@ -7,7 +7,7 @@ import pytest
 
 from index.search.confidence import Rivals
 from index.search.model import UNPROVED_SIGHT, prior_model
-from index.search.presence import BestHit, judge_presence, least_evidence
+from index.search.presence import AnswerEnd, BestHit, end_answer, judge_presence
 from index.search.promise import Outcome
 
 MODEL = replace(
@@ -45,13 +45,14 @@ def test_an_answer_matches_well_by_what_all_say_or_by_its_first(
 def test_where_nothing_has_a_phrase_nothing_matches_however_sure_it_is() -> None:
     presence = judge_presence(MODEL, rivals(9.0), BestHit(1.0), lacks_phrase=True)
     assert (presence.gain, presence.well) == (-math.inf, False)
-    assert least_evidence(MODEL, rivals(9.0), 0.2, presence) == math.inf
-    assert least_evidence(MODEL, rivals(9.0), None, presence) == -math.inf
+    assert end_answer(MODEL, rivals(9.0), 0.2, presence) == AnswerEnd(math.inf, 0.2)
+    assert end_answer(MODEL, rivals(9.0), None, presence) == AnswerEnd(-math.inf)
 
 
 def test_an_answer_with_an_error_ends_behind_its_best_or_is_empty() -> None:
     presence = judge_presence(MODEL, rivals(9.0), BestHit(1.0), lacks_phrase=False)
-    end = least_evidence(MODEL, rivals(9.0), 0.1, presence)
-    assert 3.0 <= end < 4.0
-    assert least_evidence(MODEL, rivals(9.0), 0.5, presence) >= end
-    assert least_evidence(MODEL, rivals(-1.0), 0.5, presence) == math.inf
+    end = end_answer(MODEL, rivals(9.0), 0.1, presence)
+    assert 3.0 <= end.evidence < 4.0
+    assert (end.error, end.first_error) == (0.1, 0.1)
+    assert end_answer(MODEL, rivals(9.0), 0.5, presence).evidence >= end.evidence
+    assert end_answer(MODEL, rivals(-1.0), 0.5, presence).evidence == math.inf

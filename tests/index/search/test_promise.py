@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from index.collection import Collection
 from index.contracts import PromiseError
 from index.search.model import EvidenceModel
-from index.search.promise import AnswerCut, Outcome, cut_answer, is_unlike
+from index.search.promise import MOST_HITS, AnswerCut, Outcome, cut_answer, is_unlike
 from tests.index.coloured import coloured, direction, find, ids
 from tests.index.spaces import SPACE
 
@@ -35,13 +36,22 @@ def test_enough_answers_hold_what_is_right_and_none_is_longer_than_that_needs(
 
 def test_half_of_the_error_is_for_empty_answers() -> None:
     first = [Outcome(float(gain), 0.0) for gain in range(99)]
-    assert cut_answer(first, 0.1) == AnswerCut(4.0, 0.0)
+    assert cut_answer(first, 0.1) == AnswerCut(4.0, 0.0, 0.1, 0.1)
     deep = [Outcome(float(gain), float(99 - gain)) for gain in range(99)]
-    assert cut_answer(deep, 0.1) == AnswerCut(4.0, 90.0)
+    assert cut_answer(deep, 0.1) == AnswerCut(4.0, 90.0, 0.1, 0.1)
     shallow = [Outcome(float(gain), float(gain)) for gain in range(99)]
-    assert cut_answer(shallow, 0.1) == AnswerCut(4.0, 93.0)
+    assert cut_answer(shallow, 0.1) == AnswerCut(4.0, 93.0, 0.1, 0.1)
     assert cut_answer(shallow[:19], 0.05).gain == -math.inf
-    assert cut_answer(first, 0.1, may_be_empty=False) == AnswerCut(-math.inf, 0.0)
+    assert cut_answer(first, 0.1, may_be_empty=False) == AnswerCut(-math.inf, 0.0, 0.1, 0.1)
+
+
+@pytest.mark.parametrize(("further", "promised"), [(0, 0.1), (5, 0.1), (6, 0.11), (90, 0.95)])
+def test_the_first_items_promise_by_how_often_they_lack_what_is_right(further: int, promised: float) -> None:
+    """Four answers of 99 are empty by mistake, and one more for the question that is asked."""
+    places = [MOST_HITS - 1] * (99 - further) + [MOST_HITS] * further
+    cut = cut_answer([Outcome(float(n), 0.0, place) for n, place in enumerate(places)], 0.1)
+    assert (cut.gain, cut.error) == (4.0, 0.1)
+    assert cut.first_error == pytest.approx(promised)
 
 
 @pytest.mark.parametrize("error", [0.05, 0.2])
@@ -89,6 +99,29 @@ def test_an_answer_is_the_beginning_of_the_ranking(collection: Collection) -> No
         assert item.id in cut
         lengths.append(len(cut))
     assert 1 <= np.mean(lengths) < 50
+
+
+def test_a_long_answer_is_shortened_and_says_what_it_promises(collection: Collection) -> None:
+    """Where nearly all would have to be shown, twenty are, with the error that these have."""
+    model = collection.fit_evidence()
+    text = model.of("text")
+    far = {
+        name: tuple(one._replace(behind=50.0, place=99 if n % 4 == 0 else 3) for n, one in enumerate(some))
+        for name, some in text.outcomes.items()
+    }
+    strange = replace(model, sides={**model.sides, "text": replace(text, outcomes=far)})
+    item = coloured()[0]
+    asked, words = direction(item), str(item.observations[1].text)
+    whole = ids(find(collection, asked, words, model=model, limit=100))
+    hits = find(collection, asked, words, model=strange, limit=100, error=0.05)
+    assert len(whole) > MOST_HITS
+    assert ids(hits) == whole[:MOST_HITS]
+    (promised,) = {hit.presence.error for hit in hits if hit.presence}
+    assert promised == pytest.approx(0.27, abs=0.04)
+    second = find(collection, asked, words, model=strange, limit=15, offset=15, error=0.05)
+    assert ids(second) == whole[15:MOST_HITS]
+    short = find(collection, asked, words, model=model, limit=100, error=0.05)
+    assert {hit.presence.error for hit in short if hit.presence} == {0.05}
 
 
 def test_a_picture_is_cut_by_questions_of_pictures(collection: Collection) -> None:

@@ -66,6 +66,7 @@ def test_hits_carry_the_fields_that_are_asked_for(shop: House) -> None:
     empty: dict[str, Any] = {"words": [], "evidence": [], "duplicates": []}
     for fields, carried in (
         ([], empty | {"payload": {}}),
+        (["id", "score", "matched"], empty | {"payload": {}}),
         (["payload"], empty),
         (["payload.is", "payload.no.where"], empty | {"payload": {"is": "red"}}),
         (["payload.other", "words"], empty | {"payload": {}, "words": whole["words"]}),

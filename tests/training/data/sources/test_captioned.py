@@ -152,8 +152,9 @@ def test_a_quote_that_is_never_closed_swallows_no_row(images: Path) -> None:
     table = 'image,caption\n1.jpg,"stop" says the sign\n2.jpg,"stop\n1.jpg,a dog\n2.jpg,a cat\n'
     with pytest.raises(TextFileError, match="line 3: a quote is opened, and not closed in its row"):
         read(images, "captions.csv", table)
-    found, _ = read(images, "captions.csv", 'image,caption\n1.jpg,"two\nlines, one caption"\n')
-    assert found["1"].texts == ("two lines, one caption",)
+    for line in ("lines, one caption", "wood.It, and its legs, are brown"):
+        found, _ = read(images, "captions.csv", f'image,caption\n1.jpg,"two\n{line}"\n')
+        assert found["1"].texts == (f"two {line}",)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from tests.app.house import BOXES, House, box, png
 
 HIT = {"id", "score", "confidence", "modality", "matched", "payload"}
 HIT |= {"sides", "words", "evidence", "duplicates"}
-ANSWER = {"hits", "took_ms", "version", "bundle", "calibrated_by", "matches_well", "next", "warnings", "here"}
+TOLD = {"calibrated_by", "matches_well", "warnings", "here", "error"}  # of all hits
+ANSWER = {"hits", "took_ms", "version", "bundle", "next"} | TOLD
 ITEMS = [f"{colour}-{number}" for colour in BOXES for number in range(3)]
 BARE_OBJ = b"mtllib oak.mtl\nusemtl oak\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 

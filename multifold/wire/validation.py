@@ -23,6 +23,7 @@ WANTED = {  # what a value is, by the kind of pydantic's error; numbers are from
     **dict.fromkeys(("list_type", "is_instance_of", "sequence_str", "tuple_type"), "a list"),
     **dict.fromkeys(("dict_type", "mapping_type", "dataclass_type", "model_attributes_type"), "an object"),
     "literal_error": "{expected}",
+    "string_pattern_mismatch": "a text with the pattern {pattern}",
     "greater_than_equal": "{ge:,} or more",
     "greater_than": "more than {gt:,}",
     "less_than_equal": "{le:,} at most",

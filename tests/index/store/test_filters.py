@@ -47,6 +47,9 @@ def test_the_grammar() -> None:
     ("raw", "reason"),
     [
         ({"$or": [{"x": 1}, {"x": 2}]}, r"'\$or' is written 'or', without the dollar"),
+        ({"must": [{"key": "x"}]}, "'must' is written 'and' here"),
+        ({"should": [{"x": 1}]}, "'should' is written 'or' here"),
+        ({"must_not": {"x": 1}}, "'must_not' is written 'not' here"),
         ({"x": {"$gte": 3}}, r"'\$gte' is written 'gte', without the dollar"),
         ({"x": {"above": 3}}, "'above' is no operator; they are gt, gte, lt, .*exists.*and, or, not"),
         ({"size": {"w": {"gt": 1}}}, r"named with dots: 'size\.w'"),

@@ -113,7 +113,12 @@ def test_a_body_takes_its_example(kind: Any) -> None:  # noqa: ANN401 (a class)
         (ClassifyBody, {"labels": ["a"]}, "no_query", "exactly one of text, image, mesh and id"),
         (ClassifyBody, {**A, "labels": [""]}, "bad_request", "'labels.0' has 1 or more characters"),
         (ClassifyBody, {**A, "labels": {"a": ["b"]}}, "bad_request", "'labels' is a list, not an object"),
-        (ClassifyBody, {**A, "labels": ["a"], "templates": ["no place"]}, "bad_request", "'templates.0': "),
+        (
+            ClassifyBody,
+            {**A, "labels": ["a"], "templates": ["no place"]},
+            "bad_request",
+            "'templates.0' is a text with ",
+        ),
         (TagProposalBody, {"words": 0}, "bad_request", "'words' "),
         (CollectionBody, {"name": "a", "index": {"recall": 0}}, "bad_request", "'index.recall' "),
         (IndexBody, {"memory": "disk"}, "bad_request", "'memory' "),

@@ -61,9 +61,8 @@ class Refusals:
     """
 
     def __init__(self) -> None:
-        self._counts: dict[
-            str, tuple[float, int]
-        ] = {}  # since when, and how many, by client; the latest last
+        # By client, who was refused last coming last: since when, and how many.
+        self._counts: dict[str, tuple[float, int]] = {}
 
     async def hold(self) -> None:
         """Wait before a refusal is sent, if this client had many of them within a moment."""

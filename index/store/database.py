@@ -18,7 +18,7 @@ from zlib import crc32
 from sqlalchemy import URL, Connection, Table, create_engine, event, insert
 from sqlalchemy.exc import SQLAlchemyError
 
-from index.store.folder_locks import is_read_only
+from index.store.folder_locks import ReaderLock, is_read_only
 from multifold.errors import MultifoldError
 
 log = logging.getLogger(__name__)
@@ -231,7 +231,9 @@ class SQLite(Database):
         arguments = {"timeout": BUSY, "check_same_thread": False}
         super().__init__(str(path), OutageLog(f"the store {path}"))
         address = URL.create("sqlite", database=str(path))
+        self._held: ReaderLock | None = None
         if read_only and is_read_only(path.parent):
+            self._held = ReaderLock(path.parent)
             address = _address_of_fixed(path)
         self._engine = create_engine(address, max_overflow=-1, connect_args=arguments)
         event.listen(self._engine, "connect", self._prepare)
@@ -253,6 +255,8 @@ class SQLite(Database):
     def close(self) -> None:
         """Close every connection."""
         self._engine.dispose()
+        if self._held is not None:
+            self._held.release()
 
     def _connected(self) -> AbstractContextManager[Connection]:
         return self._engine.connect()

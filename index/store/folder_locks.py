@@ -62,8 +62,29 @@ def writer_of(folder: Path) -> str | None:
 
 
 def is_read_only(folder: Path) -> bool:
-    """Whether a folder is there and takes nothing, as on a disk that is mounted for reading."""
-    return folder.is_dir() and not os.access(folder, os.W_OK)
+    """Whether a folder is there, on a disk that is mounted for reading."""
+    return folder.is_dir() and bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
+
+
+class ReaderLock:
+    """Held while a folder is read as if nobody could change it: the disk may be mounted for writing too."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            self._handle = os.open(folder / NAME, os.O_RDONLY)
+        except FileNotFoundError:  # nobody has written here yet
+            self._handle = -1
+            return
+        if not _lock(self._handle, fcntl.LOCK_SH, LOCK_SECONDS):
+            holder = _read(self._handle)
+            self.release()
+            raise LockError(f"{folder} is being written by {holder or 'another process'}. Ask there.")
+
+    def release(self) -> None:
+        """Let a process write."""
+        if self._handle >= 0:
+            os.close(self._handle)
+            self._handle = -1
 
 
 def keep_blobs(folder: Path) -> AbstractContextManager[None]:

@@ -2,11 +2,13 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from index.store.database import StoreError
+from index.store.folder_locks import LockError, WriterLock
 from tests.app.answers import refused
 from tests.app.house import house
 
@@ -28,9 +30,20 @@ def fixed(tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     with house(folder, bundle) as opened:
         opened.fill()
         assert opened.client.post("/v1/collections", json={"name": "beside"}).is_success
-    access = os.access
-    monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK and access(path, mode))
+    mount_for_reading(monkeypatch)
     return folder
+
+
+def mount_for_reading(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let all disks say that they are."""
+    statvfs = os.statvfs
+
+    def say(path: Path) -> SimpleNamespace:
+        told = statvfs(path)
+        values = {name: getattr(told, name) for name in dir(told) if name.startswith("f_")}
+        return SimpleNamespace(**values | {"f_flag": told.f_flag | os.ST_RDONLY})
+
+    monkeypatch.setattr(os, "statvfs", say)
 
 
 def contents(folder: Path) -> dict[str, tuple[int, int]]:
@@ -64,10 +77,21 @@ def test_a_log_that_nobody_can_read_is_refused(fixed: Path, bundle: Path) -> Non
         pass
 
 
-def test_a_service_whose_disk_takes_something_is_no_such(
+def test_what_is_written_elsewhere_is_not_read_as_if_it_were_not(fixed: Path, bundle: Path) -> None:
+    """The disk may be mounted twice. Whoever comes second is refused."""
+    writer = WriterLock(fixed, "http://there")
+    with pytest.raises(LockError, match="is being written by http://there"), house(fixed, bundle):
+        pass
+    writer.release()
+    with house(fixed, bundle), pytest.raises(LockError, match="is being written"):
+        WriterLock(fixed)
+    WriterLock(fixed).release()
+
+
+def test_what_is_found_at_the_start_counts(
     tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with house(tmp_path, bundle) as opened:
         opened.fill("red")
-        monkeypatch.setattr(os, "access", lambda *_: False)  # only what is found at the start counts
+        mount_for_reading(monkeypatch)
         assert opened.put("blue-box", "blue").is_success

@@ -33,7 +33,8 @@ async def open_stream(collections: CollectionsDep, _: JobDep) -> AsyncIterator[N
 @router.get("")
 async def list_jobs(collections: CollectionsDep) -> JobsAnswer:
     """All jobs that are known, the youngest first."""
-    return JobsAnswer(tuple(map(serialize_job, await run_in_threadpool(collections.jobs.all))))
+    async with collections.workers.listing.turn():
+        return JobsAnswer(tuple(map(serialize_job, await run_in_threadpool(collections.jobs.all))))
 
 
 @router.get("/{job_id}", responses=error_responses(404, 422))

@@ -125,10 +125,8 @@ class JobList:
 
     def get(self, id: str) -> JobRecord:  # noqa: A002 (what a job's name is called here)
         """One job."""
-        if not self._there:
-            raise NoSuchJobError(f"there is no job {id[:40]!r}")
         with self._database.reading() as connection:
-            return _one(connection, id)
+            return _one(connection, id, there=self._there)
 
     def all(self) -> list[JobRecord]:
         """Every job, the youngest first."""
@@ -196,8 +194,8 @@ def _move_specs(connection: sa.Connection) -> None:
         connection.execute(sa.text("ALTER TABLE jobs DROP COLUMN spec"))
 
 
-def _one(connection: sa.Connection, name: str) -> JobRecord:
-    valid = ID.fullmatch(name) is not None  # no database gets what cannot be an id
+def _one(connection: sa.Connection, name: str, *, there: bool = True) -> JobRecord:
+    valid = there and ID.fullmatch(name) is not None  # no database gets what cannot be an id
     row = connection.execute(sa.select(jobs).where(jobs.c.id == name)).mappings().first() if valid else None
     if row is None:
         raise NoSuchJobError(f"there is no job {name[:40]!r}")

@@ -13,9 +13,13 @@ NO_CURSOR = "'after' is not the 'next' of an answer"
 CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
-def checksum_body(route: str, collection: str, body: Any) -> int:  # noqa: ANN401 (any dataclass)
-    """What a cursor belongs to: a route, a collection and all that a body asks for, but for the page."""
-    asked = [(one.name, getattr(body, one.name)) for one in fields(body) if one.name not in PAGE_FIELDS]
+def checksum_body(route: str, collection: str, body: Any, kind: Any = None) -> int:  # noqa: ANN401 (dataclasses)
+    """What a cursor belongs to: a route, a collection and all that a body asks for, but for the page.
+
+    Of a body that is more, only the fields of a `kind` count.
+    """
+    names = [one.name for one in fields(kind or body) if one.name not in PAGE_FIELDS]
+    asked = [(name, getattr(body, name)) for name in names]
     return zlib.crc32(repr((route, collection, asked)).encode(errors="surrogatepass"))
 
 

@@ -39,11 +39,11 @@ class SearchPage:
         collection: str,
         parts: WeightedParts,
         options: SearchOptions,
-        room: int | None = None,
+        sharing: int = 1,
     ) -> "SearchPage":
-        """The page that a search asks for."""
-        room = PAGE_BYTES if room is None else room
-        asked = _checksum_parts(checksum_body(route, collection, SearchOptions.of(options)), parts)
+        """The page that a search asks for; so many searches share its size."""
+        room = PAGE_BYTES // sharing
+        asked = _checksum_parts(checksum_body(route, collection, options, SearchOptions), parts)
         wanted = ("payload",) if options.fields is None else tuple(options.fields)
         if options.after is None:
             return cls(asked, options.offset, options.limit, fields=wanted, room=room)

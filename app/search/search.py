@@ -61,14 +61,14 @@ async def search(
     parts: WeightedParts,
     options: SearchOptions,
     where: Filter | None = None,
-    room: int | None = None,
+    sharing: int = 1,
 ) -> SearchHits:
     """Search with the parts of a query; `where` narrows the filter of the options.
 
-    A page ends with so many bytes of payloads, by default as a list does.
+    So many searches share the bytes with which a page ends.
     """
     start = time.perf_counter()
-    planned = await plan_search(service, parts, options, where, room)
+    planned = await plan_search(service, parts, options, where, sharing)
     query, warnings = await encode_query(service, planned)
     encode_end = time.perf_counter()
     version = service.collection.version
@@ -96,7 +96,7 @@ async def plan_search(
     parts: WeightedParts,
     options: SearchOptions,
     where: Filter | None,
-    room: int | None = None,
+    sharing: int,
 ) -> PlannedSearch:
     """Read the filter and the page, and refuse what cannot be answered."""
     where = narrow_filter(options, where)
@@ -106,7 +106,7 @@ async def plan_search(
         options = replace(options, lexical=(words := "only"))
     check_confidence(parts, options, words)
     check_words(parts, words)
-    page = SearchPage.of("search", service.name, parts, options, room)
+    page = SearchPage.of("search", service.name, parts, options, sharing)
     if options.examples:
         examples = options.examples
         await service.run(lambda: [service.item(name) for name in (*examples.good, *examples.bad)])

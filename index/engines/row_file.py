@@ -140,7 +140,7 @@ RowSums: TypeAlias = UInt32[np.ndarray, " g"]
 NEAR = 4  # pages between two rows that are read together
 EVICTED = 4  # waits for the disk, in one read, of rows that were read before: memory had no room for them
 FLUSHED = 1 << 26  # bytes that are written before the disk has to have them: till then they take memory
-CHECKED = 8  # rows that are compared when a file is opened
+COMPARED_FIRST = 8  # rows that are compared when a file is opened
 COMPARED = 4096  # rows that are copied at once to compare them with their sums
 AVERAGED = 64  # reads, about, that `waiting` is a mean of
 ODD = 0x9E3779B1  # which a number is weighted with, so that every change of one changes the sum
@@ -227,8 +227,7 @@ class VectorFile:
     def check_some(self) -> None:
         """Compare a few rows, far apart: a whole file in the place of another one differs in most."""
         count = len(self.sums)
-        some: Int64[np.ndarray, " s"]
-        some = np.linspace(0, count - 1, min(CHECKED, count), dtype=np.int64)
+        some = np.linspace(0, count - 1, min(COMPARED_FIRST, count)).astype(np.int64)
         if not np.array_equal(row_sums(self.vectors[some]), self.sums[some]):
             raise IndexEngineError(f"{self.path} is damaged, or another file: delete it and it is rebuilt")
 

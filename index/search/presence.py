@@ -36,10 +36,9 @@ def judge_presence(model: SideModel, rivals: Rivals, first: BestHit, lacks_phras
 
 @dataclass(frozen=True)
 class AnswerEnd:
-    """Where an answer ends, and what it promises, if anything."""
+    """Where an answer ends."""
 
     evidence: float  # the least of its items
-    error: float | None = None
     first_error: float | None = None  # that its first items promise, where it has more than `MOST_HITS`
 
 
@@ -48,10 +47,10 @@ def end_answer(model: SideModel, rivals: Rivals, error: float | None, presence: 
     if error is None:
         return AnswerEnd(-math.inf)
     if presence.gain == -math.inf:
-        return AnswerEnd(math.inf, error)
+        return AnswerEnd(math.inf)
     asked_like = class_of(rivals.length, rivals.strange)
     outcomes = model.outcomes.get(asked_like, ())
     # nobody knows of words that no item has whether they mean any
     cut = cut_answer(outcomes, error, may_be_empty=asked_like != "other words")
     least = rivals.best - cut.behind if rivals.gain >= cut.gain else math.inf
-    return AnswerEnd(least, cut.error, cut.first_error)
+    return AnswerEnd(least, cut.first_error)

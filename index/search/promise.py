@@ -49,8 +49,7 @@ class AnswerCut:
 
     gain: float  # with less, nothing does
     behind: float  # nats behind the best, up to which an item does
-    error: float  # that it promises
-    first_error: float  # and the one that its first `MOST_HITS` promise, where it has more
+    first_error: float  # that its first `MOST_HITS` promise, where it has more
 
 
 def cut_answer(outcomes: Sequence[Outcome], error: float, *, may_be_empty: bool = True) -> AnswerCut:
@@ -74,7 +73,6 @@ def cut_answer(outcomes: Sequence[Outcome], error: float, *, may_be_empty: bool 
     return AnswerCut(
         gain=rising[empty].gain if empty else -math.inf,
         behind=behind[needed - 1],
-        error=error,
         first_error=max(error, (empty + further + 1) / (count + 1)),
     )
 

@@ -142,14 +142,14 @@ def rank(
     best = BestHit(float(first.confidence[0]), sight_of(asked, model), seen)
     presence = judge_presence(model, rivals, best, lacks_phrase(asked, among))
     end = end_answer(model, rivals, error, presence)
-    found = replace(first.until(end.evidence), presence=replace(presence, error=end.error))
-    wanted = page.stop if end.error is None else MOST_HITS + 1
+    found = replace(first.until(end.evidence), presence=replace(presence, error=error))
+    wanted = page.stop if error is None else MOST_HITS + 1
     while 0 < len(found) < wanted:
         ring = judge_items(next(rings, NOTHING), model, rivals, asked).until(end.evidence)
         if not len(ring):
             break
         found = found.followed_by(ring)
-    if end.error is not None and len(found) > MOST_HITS:
+    if error is not None and len(found) > MOST_HITS:
         found = replace(found.take(slice(MOST_HITS)), presence=replace(presence, error=end.first_error))
     return found.take(slice(page.start, page.stop))
 

@@ -234,7 +234,11 @@ class SQLite(Database):
         self._held: ReaderLock | None = None
         if read_only and is_read_only(path.parent):
             self._held = ReaderLock(path.parent)
-            address = _address_of_fixed(path)
+            try:
+                address = _address_of_fixed(path)
+            except StoreError:
+                self._held.release()
+                raise
         self._engine = create_engine(address, max_overflow=-1, connect_args=arguments)
         event.listen(self._engine, "connect", self._prepare)
         event.listen(self._engine, "begin", _begin)

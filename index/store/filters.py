@@ -43,7 +43,7 @@ RANGE = tuple(COMPARISONS)
 OPERATORS = ("in", "prefix", "exists")
 JOINS = ("and", "or", "not")
 WITH_DOLLAR = tuple(f"${name}" for name in (*RANGE, *OPERATORS, *JOINS))  # as other databases write them
-ELSEWHERE = {"must": "and", "should": "or", "must_not": "not"}  # as Qdrant and Elasticsearch write them
+JOINS_ELSEWHERE = {"must": "and", "should": "or", "must_not": "not"}  # as Qdrant and Elasticsearch write them
 LAST_LETTER = 0x10FFFF
 FACTS = select(facts).where(facts.c.edition.in_(VALUES))
 
@@ -137,9 +137,9 @@ def _entry(key: str, value: object, depth: int) -> Filter:
         return AndFilter(parts) if key == "and" else OrFilter(parts)
     if key in WITH_DOLLAR and isinstance(value, (list, Mapping)):
         raise FilterError(f"{key!r} is written {key[1:]!r}, without the dollar.")
-    if key in ELSEWHERE and isinstance(value, (list, Mapping)):
+    if key in JOINS_ELSEWHERE and isinstance(value, (list, Mapping)):
         raise FilterError(
-            f'{key!r} is written {ELSEWHERE[key]!r} here, with filters such as {{"colour": "red"}}.'
+            f'{key!r} is written {JOINS_ELSEWHERE[key]!r} here, with filters such as {{"colour": "red"}}.'
         )
     if len(key) > LONGEST_KEY or not is_storable(key):
         raise FilterError(f"A key has up to {LONGEST_KEY} storable characters; {_shown(key)} is none.")

@@ -51,9 +51,8 @@ class WriterLock:
 
 def writer_of(folder: Path) -> str | None:
     """The address of the process that writes here now, None without one."""
-    try:
-        handle = os.open(folder / NAME, os.O_RDONLY)
-    except FileNotFoundError:
+    handle = _opened_lock(folder)
+    if handle is None:
         return None
     try:
         return None if _lock(handle, fcntl.LOCK_SH, 0.0) else _read(handle) or "another process"
@@ -70,21 +69,17 @@ class ReaderLock:
     """Held while a folder is read as if nobody could change it: the disk may be mounted for writing too."""
 
     def __init__(self, folder: Path) -> None:
-        try:
-            self._handle = os.open(folder / NAME, os.O_RDONLY)
-        except FileNotFoundError:  # nobody has written here yet
-            self._handle = -1
-            return
-        if not _lock(self._handle, fcntl.LOCK_SH, LOCK_SECONDS):
+        self._handle = _opened_lock(folder)
+        if self._handle is not None and not _lock(self._handle, fcntl.LOCK_SH, LOCK_SECONDS):
             holder = _read(self._handle)
             self.release()
             raise LockError(f"{folder} is being written by {holder or 'another process'}. Ask there.")
 
     def release(self) -> None:
         """Let a process write."""
-        if self._handle >= 0:
+        if self._handle is not None:
             os.close(self._handle)
-            self._handle = -1
+            self._handle = None
 
 
 def keep_blobs(folder: Path) -> AbstractContextManager[None]:
@@ -107,6 +102,14 @@ def _blobs_locked(folder: Path, mode: int, reason: str) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def _opened_lock(folder: Path) -> int | None:
+    """The lock of a folder, only to be read; None where nobody has written yet."""
+    try:
+        return os.open(folder / NAME, os.O_RDONLY)
+    except FileNotFoundError:
+        return None
 
 
 def _open_lock(path: Path) -> int:

@@ -42,19 +42,13 @@ def open_encoder(folder: Path, threads: int = 0) -> Encoder:
     A graph may be made so that it never ends. It is stopped.
     """
     encoder = Encoder(bundles.load(folder), threads)
-    stopped = threading.Event()
-
-    def stop() -> None:
-        stopped.set()
-        encoder.stop()
-
-    timer = threading.Timer(CANARY_SECONDS, stop)
+    timer = threading.Timer(CANARY_SECONDS, encoder.stop)
     timer.daemon = True
     timer.start()
     try:
         check(encoder)
     except BundleError as error:
-        if not stopped.is_set():
+        if not encoder.stopped:
             raise
         sentence = (
             f"does not answer its canaries within {CANARY_SECONDS:g} s; one of its graphs may never end"

@@ -150,6 +150,11 @@ class Encoder:
         """End what its graphs are computing, and let them compute no more."""
         self._runs.terminate = True
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it was."""
+        return bool(self._runs.terminate)
+
     def _run(self, session: Any, **inputs: np.ndarray) -> np.ndarray:  # noqa: ANN401 (untyped library)
         """A graph's output."""
         answer: np.ndarray = session.run(None, inputs, self._runs)[0]

@@ -58,7 +58,8 @@ def table(path: Path) -> Iterator[dict[str, str]]:
         names = [name.strip().lower() for name in next(rows, [])]
         for row in rows:
             kind = _kind_of_file(row[0]) if row else ""
-            if swallowed := next((cell for cell in row if kind and _holds_rows(cell, delimiter, kind)), None):
+            swallowing = row if kind else []
+            if swallowed := next((cell for cell in swallowing if _holds_rows(cell, delimiter, kind)), None):
                 opened = rows.line_num - len(swallowed.splitlines()) + 1
                 raise TextFileError(f"{path}, line {opened}: a quote is opened, and not closed in its row")
             if any(cell.strip() for cell in row[len(names) :]):

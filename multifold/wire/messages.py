@@ -5,7 +5,7 @@ nothing but dataclasses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, dataclass_transform, get_args
@@ -85,11 +85,6 @@ class DescribedAs:
         }
 
 
-def _types_of(one: Field[Any]) -> set[object]:
-    """The type of a field, and those of which it is one."""
-    return {one.type, *get_args(one.type)}
-
-
 @dataclass_transform(frozen_default=True, field_specifiers=(field, described))
 class Answer:
     """Makes a frozen dataclass of each class that is derived from it."""
@@ -108,6 +103,7 @@ class Body:
 
     one_of: ClassVar[tuple[str, ...]] = ()
     _extra: ClassVar[str]
+    _whole: ClassVar[tuple[str, ...]]  # the fields that are whole numbers
 
     def __init_subclass__(
         cls,
@@ -129,8 +125,10 @@ class Body:
                 schema["allOf"] = [{word: some}]  # by itself, generators of clients make a type of each
         cls.__pydantic_config__ = {"extra": extra, "json_schema_extra": schema}  # type: ignore[attr-defined]
         dataclass(frozen=True)(cls)
-        for one in fields(cls):  # type: ignore[arg-type]
-            if {int, float} & _types_of(one):  # neither texts nor true are numbers
+        types = {one: {one.type, *get_args(one.type)} for one in fields(cls)}  # type: ignore[arg-type]
+        cls._whole = tuple(one.name for one, kinds in types.items() if int in kinds)
+        for one, kinds in types.items():
+            if {int, float} & kinds:  # neither texts nor true are numbers
                 one.metadata = MappingProxyType({**one.metadata, "strict": True})
 
     @classmethod
@@ -146,15 +144,12 @@ class Body:
         """
         if not isinstance(raw, Mapping):
             return raw
-        known = {one.name: _types_of(one) for one in fields(cls)}  # type: ignore[arg-type]
+        known = [one.name for one in fields(cls)]  # type: ignore[arg-type]
         for name in raw if cls._extra == "forbid" else ():
             if name not in known:
-                raise UnknownFieldError(str(name), list(known))
-        whole = {
-            name: int(value)
-            for name, value in raw.items()
-            if isinstance(value, float) and value.is_integer() and int in known.get(name, ())
-        }
+                raise UnknownFieldError(str(name), known)
+        stated = {name: raw[name] for name in cls._whole if isinstance(raw.get(name), float)}
+        whole = {name: int(value) for name, value in stated.items() if value.is_integer()}
         return {**raw, **whole} if whole else raw
 
     def __post_init__(self) -> None:

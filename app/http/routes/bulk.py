@@ -75,6 +75,7 @@ async def delete_items(service: CollectionDep, body: ItemDeleteBody) -> RemovalA
 @router.post("/scroll", responses=body_errors())
 async def list_items(service: CollectionDep, address: AddressDep, body: ItemScrollBody) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
+    service.workers.listing.refuse_if_full()
     belongs = checksum_body("items", service.name, body)
     after = read_mark(body.after, belongs)
     async with service.workers.listing.turn():

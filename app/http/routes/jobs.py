@@ -30,9 +30,10 @@ async def open_stream(collections: CollectionsDep, _: JobDep) -> AsyncIterator[N
         yield
 
 
-@router.get("")
+@router.get("", responses=error_responses(429))
 async def list_jobs(collections: CollectionsDep) -> JobsAnswer:
     """All jobs that are known, the youngest first."""
+    collections.workers.listing.refuse_if_full()
     async with collections.workers.listing.turn():
         return JobsAnswer(tuple(map(serialize_job, await run_in_threadpool(collections.jobs.all))))
 

@@ -42,6 +42,7 @@ router = collection_router(tags=["labels"])
 @router.post("/rerank", responses=body_errors(404))
 async def rerank(service: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
     """Put candidates in the order of their evidence for a query: items, texts, images and meshes."""
+    service.workers.labelling.refuse_if_full()
     check_many(len(body.candidates), "candidates", service.settings.max_batch)
     parts = read_parts(body, service.settings.max_text)
     named = [read_part(one, "item", service.settings.max_text) for one in body.candidates]
@@ -79,6 +80,7 @@ async def rerank(service: CollectionDep, body: RerankBody) -> wire.RerankAnswer:
 @router.post("/classify", responses=body_errors(404))
 async def classify(service: CollectionDep, body: ClassifyBody) -> wire.ClassifyAnswer:
     """Which of some labels an item, a text, an image or a mesh is, or none of them."""
+    service.workers.labelling.refuse_if_full()
     part = read_part(body, "item", service.settings.max_text)
     labels = await _labels(service, body)
     encoded = await _encode(service, part)
@@ -108,6 +110,7 @@ async def classify(service: CollectionDep, body: ClassifyBody) -> wire.ClassifyA
 @router.post("/items/tags:propose", responses=body_errors(404))
 async def propose_tags(service: CollectionDep, body: TagProposalBody) -> wire.TagProposalAnswer:
     """Tags that items may have, each with its confidence. Nothing is written."""
+    service.workers.labelling.refuse_if_full()
     labels = await _labels(service, body, body.words)
     where = parse_filter(body.filter) if body.filter else None
     version = service.collection.version

@@ -20,7 +20,7 @@ from app.search.paging import SearchPage, choose_keys
 from app.search.search import SearchHits
 from app.search.search import search as run_search
 from index.store import browse
-from index.store.browse import PAGE_BYTES, Choice, ValueCount
+from index.store.browse import Choice, ValueCount
 from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.types import Hit
@@ -83,8 +83,7 @@ async def search_many(
     searches = [_read_search(raw) for raw in body.searches]
     hits = sum(one.limit for one in searches if isinstance(one, Search))
     check_many(hits, "hits (`limit` of all searches together)", service.settings.max_hits)
-    room = PAGE_BYTES // len(searches)
-    found = await asyncio.gather(*(_attempt(service, address, one, room) for one in searches))
+    found = await asyncio.gather(*(_attempt(service, address, one, len(searches)) for one in searches))
     refusals = [one for one in found if isinstance(one, MultifoldError)]
     answer = BatchSearchAnswer(tuple(map(_outcome, found)))
     if len(refusals) == len(found):
@@ -100,12 +99,12 @@ def _read_search(raw: Mapping[str, Any]) -> Search | MultifoldError:
 
 
 async def _attempt(
-    service: CollectionService, address: str, search: Search | MultifoldError, room: int
+    service: CollectionService, address: str, search: Search | MultifoldError, sharing: int
 ) -> SearchAnswer | MultifoldError:
     if isinstance(search, MultifoldError):
         return search
     try:
-        return await _answer(service, address, search, room)
+        return await _answer(service, address, search, sharing)
     except MultifoldError as error:
         return error
 
@@ -116,11 +115,9 @@ def _outcome(found: SearchAnswer | MultifoldError) -> BatchSearchOutcome:
     return BatchSearchOutcome(found)
 
 
-async def _answer(
-    service: CollectionService, address: str, body: Search, room: int | None = None
-) -> SearchAnswer:
+async def _answer(service: CollectionService, address: str, body: Search, sharing: int = 1) -> SearchAnswer:
     async with service.workers.searching.turn():
-        found = await run_search(service, read_parts(body, service.settings.max_text), body, room=room)
+        found = await run_search(service, read_parts(body, service.settings.max_text), body, sharing=sharing)
         return serialize_answer(found, service, address, body.fields)
 
 

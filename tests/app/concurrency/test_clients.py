@@ -2,12 +2,15 @@
 
 import asyncio
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 
 from app.concurrency import clients
 from app.concurrency.clients import ClientLimit, Places, Refusals, client, client_at
 from app.errors import ApiError
+from tests.app.answers import refused
+from tests.app.house import House
 
 
 @pytest.mark.parametrize(
@@ -38,6 +41,26 @@ def test_one_client_has_half_of_the_places_and_all_have_no_more_than_there_are(p
             assert (caught.value.status, caught.value.code, caught.value.retry_after) == (429, "busy", 7)
     with room.take():  # all have been given back
         pass
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/items/scroll", {}),
+        ("/v1/jobs", None),
+        ("/v1/rerank", {"text": "red", "candidates": [{"id": "red-box"}]}),
+        ("/v1/classify", {"text": "red", "labels": ["red"]}),
+        ("/v1/items/tags:propose", {"labels": ["red"]}),
+    ],
+)
+def test_what_has_turns_is_refused_where_too_much_waits(
+    shop: House, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any] | None
+) -> None:
+    method = "GET" if body is None else "POST"
+    assert shop.client.request(method, path, json=body).status_code == 200
+    for limit in (shop.service.workers.listing, shop.service.workers.labelling):
+        monkeypatch.setattr(limit, "_room", 0)
+    refused(shop.client.request(method, path, json=body), 429, "busy", "of your requests are waiting")
 
 
 def test_who_asks_on_though_refused_is_held_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,13 +36,13 @@ def test_enough_answers_hold_what_is_right_and_none_is_longer_than_that_needs(
 
 def test_half_of_the_error_is_for_empty_answers() -> None:
     first = [Outcome(float(gain), 0.0) for gain in range(99)]
-    assert cut_answer(first, 0.1) == AnswerCut(4.0, 0.0, 0.1, 0.1)
+    assert cut_answer(first, 0.1) == AnswerCut(4.0, 0.0, 0.1)
     deep = [Outcome(float(gain), float(99 - gain)) for gain in range(99)]
-    assert cut_answer(deep, 0.1) == AnswerCut(4.0, 90.0, 0.1, 0.1)
+    assert cut_answer(deep, 0.1) == AnswerCut(4.0, 90.0, 0.1)
     shallow = [Outcome(float(gain), float(gain)) for gain in range(99)]
-    assert cut_answer(shallow, 0.1) == AnswerCut(4.0, 93.0, 0.1, 0.1)
+    assert cut_answer(shallow, 0.1) == AnswerCut(4.0, 93.0, 0.1)
     assert cut_answer(shallow[:19], 0.05).gain == -math.inf
-    assert cut_answer(first, 0.1, may_be_empty=False) == AnswerCut(-math.inf, 0.0, 0.1, 0.1)
+    assert cut_answer(first, 0.1, may_be_empty=False) == AnswerCut(-math.inf, 0.0, 0.1)
 
 
 @pytest.mark.parametrize(("further", "promised"), [(0, 0.1), (5, 0.1), (6, 0.11), (90, 0.95)])
@@ -50,7 +50,7 @@ def test_the_first_items_promise_by_how_often_they_lack_what_is_right(further: i
     """Four answers of 99 are empty by mistake, and one more for the question that is asked."""
     places = [MOST_HITS - 1] * (99 - further) + [MOST_HITS] * further
     cut = cut_answer([Outcome(float(n), 0.0, place) for n, place in enumerate(places)], 0.1)
-    assert (cut.gain, cut.error) == (4.0, 0.1)
+    assert cut.gain == 4.0
     assert cut.first_error == pytest.approx(promised)
 
 

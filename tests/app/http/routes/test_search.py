@@ -7,7 +7,6 @@ import httpx
 import numpy as np
 import pytest
 
-from app.http.routes import search
 from app.search import paging
 from multifold.payload import owner_part
 from tests.app.answers import refused, uri, write
@@ -397,8 +396,9 @@ class TestPages:
     ) -> None:
         asked: dict[str, Any] = {"text": "a red box", "target": "text", "limit": 50}
         ranked = self.ids(store, **asked)
-        monkeypatch.setattr(search, "PAGE_BYTES", 240)
-        batch = store.client.post("/v1/search/batch", json={"searches": [asked] * 4}).json()["answers"]
+        with monkeypatch.context() as short:
+            short.setattr(paging, "PAGE_BYTES", 240)
+            batch = store.client.post("/v1/search/batch", json={"searches": [asked] * 4}).json()["answers"]
         for one in batch:
             first = ids(one["answer"]["hits"])
             assert 1 <= len(first) < len(ranked)

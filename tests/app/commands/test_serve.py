@@ -2,7 +2,9 @@
 
 import gc
 import json
+import re
 import signal
+import time
 from pathlib import Path
 
 import httpx
@@ -56,6 +58,23 @@ def test_it_tells_what_it_does_stops_when_told_and_keeps_its_data(
         assert "Traceback" not in running.output
     with house(tmp_path, bundle) as shop:
         assert found(shop.client, "blue")[0] == "two"
+
+
+@pytest.mark.slow
+def test_an_idle_connection_outlives_those_of_clients_and_proxies(tmp_path: Path, bundle: Path) -> None:
+    pool = httpx.Limits(max_connections=1, keepalive_expiry=None)
+    with (
+        serve(tmp_path, bundle) as running,
+        running.client() as client,
+        httpx.Client(base_url=client.base_url, limits=pool, trust_env=False) as patient,
+    ):
+        first = patient.get("/healthz").extensions["network_stream"].get_extra_info("client_addr")
+        time.sleep(6)
+        second = patient.get("/healthz").extensions["network_stream"].get_extra_info("client_addr")
+        assert first == second  # one and the same connection
+    proxy = (Path(__file__).parents[3] / "docker" / "proxy" / "multifold.conf.template").read_text()
+    (idle,) = re.findall(r"keepalive_timeout (\d+)s", proxy)
+    assert int(idle) < server.IDLE_SECONDS
 
 
 @pytest.mark.parametrize(

@@ -161,6 +161,7 @@ class Hit:
     sides: Mapping[Side, float] | None = None  # the score of each side of the item, if it was asked for
     evidence: tuple[LegEvidence, ...] = ()  # of each leg that was asked
     presence: Presence | None = None  # whether the collection has what was meant: the same of all hits
+    looks_like: tuple[str, ...] = ()  # names of what the picture that matched looks like
 
 
 def features_of(observations: Iterable[Observation], side: Side) -> list[Feature]:

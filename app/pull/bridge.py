@@ -64,6 +64,11 @@ def _main_axes(rows: Float32[np.ndarray, "n d"], count: int) -> Float32[np.ndarr
     return axes.astype(np.float32)
 
 
+def class_names() -> list[str]:
+    """What the classes are called, in the classifier's order."""
+    return [name for name, _ in _read_classes()]
+
+
 def _read_classes() -> list[tuple[str, Sequence[str]]]:
     lines = CLASSES_FILE.read_text(encoding="utf-8").splitlines()
     parts = [line.partition("|") for line in lines]

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from app.pull import efficientnet, graphs, verification
-from app.pull.bridge import Bridge
+from app.pull.bridge import Bridge, class_names
 from app.pull.build import CPU_PROVIDER, TOLERANCES
 from app.pull.efficientnet import TowerGraph
 from app.pull.published_files import PullError
@@ -23,6 +23,7 @@ from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
 from multifold.bundle.bundle import READER_FOLDER, Bundle, GeometrySpec, ViewSpec, file_hash, stage_bundle
 from multifold.bundle.encoder import Encoder
+from multifold.bundle.looks import LOOKS_FILE, Looks, write_looks
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.text_reader import (
     GRAPH_FILE,
@@ -47,6 +48,7 @@ ABOUT = "It knows what the thousand classes of ImageNet show, and English."
 TEMPERATURE = 2.0  # of the probabilities of classes
 MEANING_SHARE = 0.5  # the length of a picture's meaning, where that of its look is 1
 ALIKE: dict[Side, float] = {"image": 0.22}
+FITTING_NAME = 0.34  # similarity of a class that a picture looks like: docs/benchmarks/sight.md
 SEES: dict[Side, float] = {"image": 1.5, "shape": 0.7}  # measured: docs/benchmarks/sight.md
 RIG = "ring6"
 CHANNEL_MIDDLE, CHANNEL_SPREAD = 127 / 255, 128 / 255  # by which pixels are normalised
@@ -127,6 +129,8 @@ def _write_graphs(folder: Path, bridge: Bridge) -> Bundle:
     graphs.write_graph(picture, draft.path("image.onnx"))
     graphs.write_graph(_text_tower(bridge, width), draft.path("text.onnx"))
     graphs.write_graph(graphs.geometry_graph(), draft.path("geometry.onnx"))
+    meanings = np.pad(bridge.classes, ((0, 0), (bridge.look.shape[1], 0)))  # no look
+    write_looks(draft.path(LOOKS_FILE), Looks(class_names(), meanings, FITTING_NAME))
     return draft
 
 

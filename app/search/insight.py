@@ -1,7 +1,7 @@
 """Traversals to the root and explanations of a match, for one collection."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TypeAlias
@@ -23,12 +23,13 @@ from multifold.analysis.traversal import CaptionPath, CaptionPool
 from multifold.bundle.encoder import Encoder
 from multifold.bundle.point_groups import POSITION
 from multifold.scores import apply_signs, similarities
-from multifold.types import SIDES, ExplanationMethod, Feature, Hit, Item, Observation, Side, Vector
+from multifold.types import SIDES, ExplanationMethod, Feature, Hit, Item, Kind, Observation, Side, Vector
 from multifold.wire.insight import ExplainOptions
 from renderers.cameras import rig
 
 CAPTIONS_A_STEP = 5  # captions of the collection that are nearest to each step
 HITS_A_STEP = 32  # that are explained together, while others wait
+PICTURES: tuple[Kind, ...] = ("photo", "view")
 BACKGROUND_COLOURS = {"white": (255, 255, 255), "black": (0, 0, 0)}
 
 CaptionTraversal: TypeAlias = tuple[Sequence[CaptionPath], dict[str, str]]  # and the item of each caption
@@ -117,6 +118,25 @@ async def with_side_scores(
         scores = dict(zip(items, score_sides(service.encoder, parts, [*items.values()]), strict=True))
         return [replace(hit, sides=scores.get(hit.id, {})) for hit in some]
 
+    return await _explain_in_steps(service, hits, explain)
+
+
+async def with_looks(service: CollectionService, hits: Sequence[Hit]) -> list[Hit]:
+    """Hits with what the picture that matched looks like, where the encoder has names for that."""
+
+    def explain(some: Sequence[Hit]) -> list[Hit]:
+        seen = [hit for hit in some if hit.matched.kind in PICTURES]
+        names = iter(service.encoder.name_pictures(np.stack([hit.matched.feature for hit in seen])))
+        return [replace(hit, looks_like=next(names)) if hit.matched.kind in PICTURES else hit for hit in some]
+
+    if service.encoder.looks is None or not any(hit.matched.kind in PICTURES for hit in hits):
+        return [*hits]
+    return await _explain_in_steps(service, hits, explain)
+
+
+async def _explain_in_steps(
+    service: CollectionService, hits: Sequence[Hit], explain: Callable[[Sequence[Hit]], list[Hit]]
+) -> list[Hit]:
     steps = [hits[start : start + HITS_A_STEP] for start in range(0, len(hits), HITS_A_STEP)]
     explained = await asyncio.gather(
         *(service.searches.ask(partial(explain, some), admitted=True) for some in steps)

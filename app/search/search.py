@@ -245,7 +245,10 @@ def passes_thresholds(hit: Hit, options: SearchOptions) -> bool:
 async def explain_hits(
     service: CollectionService, planned: PlannedSearch, query: Query, hits: list[Hit]
 ) -> list[Hit]:
-    """The hits, with the score of each of their sides if that is asked for."""
+    """The hits with what their pictures look like, and the score of each side, as far as it is asked for."""
+    fields = planned.options.fields
+    if fields is None or "looks_like" in fields:
+        hits = await insight.with_looks(service, hits)
     if not planned.options.explain:
         return hits
     weighted = query.vector.parts if isinstance(query.vector, Mix) else [(query.vector, planned.parts[0][1])]

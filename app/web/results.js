@@ -22,6 +22,13 @@ export const speaking = ({ evidence = [] } = {}) => evidence.filter(({ value }) 
 
 const reasons = (hit) => [...new Set(speaking(hit).map(({ leg, text_field }) => legName(leg, text_field)))];
 
+// Why a hit is shown, in a line: what speaks for it, and what its picture looks like to the encoder.
+function because(hit) {
+  const spoken = reasons(hit).length > 0 && `by ${reasons(hit).join(", ")}`;
+  const looks = hit.looks_like?.length > 0 && `looks like: ${hit.looks_like.join(", ")}`;
+  return [spoken, looks].filter(Boolean).join("; ");
+}
+
 const picture = (seen) => thumbnail(api.smallOf(seen));
 
 // A caption that ends with the name was made of it and its folder: it says nothing more.
@@ -46,7 +53,7 @@ function card(hit) {
     h("span", { class: "told" },
       h("span", { class: "top" }, h("span", { class: "name" }, name), sure && h("span", { class: "score", title: "the probability that this is meant" }, sure)),
       h("span", { class: "said" }, matched?.text && !repeats(matched.text, name) ? `“${matched.text}”` : ""),
-      line(reasons(hit).length > 0 && `by ${reasons(hit).join(", ")}`, hit.words?.length ? `words of the search in it: ${hit.words.join(" ")}` : null),
+      line(because(hit), hit.words?.length ? `words of the search in it: ${hit.words.join(" ")}` : null),
       duplicates.length > 0 && line(`and ${duplicates.length} more of the same`, duplicates.map(nameOf).join("\n"))));
   return h("li", { class: "card", "data-item": id }, open, h("span", { class: "acts", role: "toolbar", "aria-label": `What to do with ${name}` }));
 }

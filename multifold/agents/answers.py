@@ -8,7 +8,7 @@ from typing import Any
 from multifold.types import Kind, Side
 from multifold.wire.insight import ExplainAnswer, MatchExplanation
 from multifold.wire.items import ObservationInfo
-from multifold.wire.search import SearchAnswer
+from multifold.wire.search import SearchAnswer, SearchHit
 
 MOST_PAYLOAD_BYTES = 64_000  # of one answer, as JSON
 MOST_OBSERVATIONS = 5
@@ -58,7 +58,7 @@ class ExplainedMatch:
 def found_items(answer: SearchAnswer) -> FoundItems:
     payloads, warnings = bound_payloads([hit.payload for hit in answer.hits])
     items = [
-        FoundItem(hit.id, hit.confidence, name_observation(hit.matched), payload)
+        FoundItem(hit.id, hit.confidence, _name_match(hit), payload)
         for hit, payload in zip(answer.hits, payloads, strict=True)
     ]
     return FoundItems(items, answer.matches_well, [*answer.warnings, *warnings])
@@ -90,6 +90,11 @@ def explained_match(answer: ExplainAnswer) -> ExplainedMatch:
         words_of_the_query=word_shares(answer.query),
         warnings=list(answer.warnings),
     )
+
+
+def _name_match(hit: SearchHit) -> str:
+    name = name_observation(hit.matched)
+    return f"{name}, looks like: {', '.join(hit.looks_like)}" if hit.looks_like else name
 
 
 def name_observation(observation: ObservationInfo) -> str:

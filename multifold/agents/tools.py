@@ -179,7 +179,7 @@ def presented_key(headers: Any) -> str | None:  # noqa: ANN401 (headers of Starl
 
 def _fields(payload_keys: Sequence[str] | None) -> list[str] | None:
     """What hits carry: of the payload these keys, or all."""
-    return None if payload_keys is None else [f"payload.{key}" for key in payload_keys]
+    return None if payload_keys is None else ["looks_like", *(f"payload.{key}" for key in payload_keys)]
 
 
 def _told_once(answer: SearchAnswer) -> CallToolResult:

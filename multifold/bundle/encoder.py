@@ -15,12 +15,14 @@ from jaxtyping import Float32, Int64
 from PIL.Image import Image
 
 from multifold.bundle.bundle import POINTS_FILE, Bundle, BundleError
+from multifold.bundle.looks import LOOKS_FILE, Looks, LooksError, read_looks
 from multifold.bundle.point_groups import group_points
 from multifold.bundle.preprocess import pixels
 from multifold.bundle.text_reader import TextReader, open_text_reader, packaged_reader
 from multifold.bundle.tokenizer import TextError, Tokenizer
 from multifold.errors import needs_extra
 from multifold.machine import cores
+from multifold.scores import similarities
 from multifold.types import Feature, Features, Kind, Observation, PixelBatch, Vector, Vectors
 
 with needs_extra("cpu"):
@@ -45,6 +47,7 @@ class Encoder:
     """The graphs of a bundle. To an index it is a space: id, metric, signs, features to vectors."""
 
     encodes = True  # else it is a space alone
+    looks: Looks | None = None  # names of what pictures look like, where the bundle brings some
 
     def __init__(self, bundle: Bundle, threads: int = 0, provider: str | None = None) -> None:
         self.bundle = bundle
@@ -78,6 +81,12 @@ class Encoder:
             self.tokenizer = Tokenizer(definition, bundle.text)
         except (TextError, UnicodeDecodeError) as error:
             raise BundleError(f"tokenizer.json of bundle {bundle.name} cannot be used: {error}") from error
+        if bundle.has(LOOKS_FILE):
+            try:
+                self.looks = read_looks(bundle.path(LOOKS_FILE), bundle.geometry.feature_dim)
+            except LooksError as error:
+                raise BundleError(f"bundle {bundle.name}: {error}") from error
+            self._look_vectors = self.vectors(self.looks.features)
         folder = bundle.reader_folder
         self.reader: TextReader | None = packaged_reader() if folder is None else open_text_reader(folder)
 
@@ -129,6 +138,12 @@ class Encoder:
     def vectors(self, features: Features) -> Vectors:
         """Index vectors of features."""
         return self._run_sized(self._geometry, (len(features), self.dim), features=features)
+
+    def name_pictures(self, features: Features) -> list[tuple[str, ...]]:
+        """What each picture looks like, the likeliest name first; nothing where no name fits."""
+        if self.looks is None or not len(features):
+            return [()] * len(features)
+        return [*self.looks.fitting(similarities(self, self._look_vectors, self.vectors(features)))]
 
     def rescore(self, query: Vectors, candidates: Float32[np.ndarray, "q k d"]) -> Float32[np.ndarray, "q k"]:
         """The geometry's own similarity of each query's index vector to those of its candidates."""

@@ -31,7 +31,7 @@ MAX_WEIGHT = 1000
 MAX_FACET_HITS = 2_000
 MAX_HIT_FIELDS = 64
 ALWAYS_FIELDS = ("id", "score", "confidence", "modality", "matched")  # that each hit has
-HIT_FIELDS = ("payload", "words", "evidence", "duplicates")  # that a hit may lack
+HIT_FIELDS = ("payload", "words", "looks_like", "evidence", "duplicates")  # that a hit may lack
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
 
 
@@ -122,7 +122,7 @@ class SearchOptions(Body):
     explain: bool = described("give the index score of each side of a hit too", default=False)
     fields: Sequence[str] | None = described(
         "what hits carry beside id, score, confidence and match: 'payload', a key of it such as "
-        "'payload.price', 'words', 'evidence' and 'duplicates'; else all of these",
+        "'payload.price', 'words', 'looks_like', 'evidence' and 'duplicates'; else all of these",
         default=None,
         max_length=MAX_HIT_FIELDS,
     )
@@ -270,6 +270,11 @@ class SearchHit(Answer, kw_only=True):
     payload: dict[str, Any] = described("your own JSON object, or the keys of it that `fields` names")
     sides: dict[Side, float] | None = described("with `explain`: the index score of each side", default=None)
     words: tuple[str, ...] = described("words of the query that name this item", default=())
+    looks_like: tuple[str, ...] = described(
+        "where a picture matched: what it looks like to the encoder, the likeliest first; names that a "
+        "bundle brings, and only those that fit",
+        default=(),
+    )
     evidence: tuple[EvidenceShare, ...] = described("what each leg says", default=())
     duplicates: tuple[DuplicateItem, ...] = described("others that show the same, if folded", default=())
 

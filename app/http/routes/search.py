@@ -16,6 +16,7 @@ from app.http.routers import collection_router
 from app.http.routes.items import ItemRoute, item_address, serialize_observation
 from app.ingest.uploads import check_many
 from app.queries.parts import ItemQueryPart, choose_sides, read_parts
+from app.search.insight import with_looks
 from app.search.paging import SearchPage, choose_keys
 from app.search.search import SearchHits
 from app.search.search import search as run_search
@@ -131,6 +132,8 @@ async def find_similar(
     one_more = replace(body, offset=0, after=None, limit=sum(page.window) + 1, fields=())
     found = await run_search(service, ((part, 1.0),), one_more)
     hits, following = page.cut(_leave_out(item_id, found.hits), 0)
+    if body.fields is None or "looks_like" in body.fields:
+        hits = await with_looks(service, hits)
     return serialize_answer(replace(found, hits=hits, next=following), service, address, body.fields)
 
 
@@ -209,6 +212,7 @@ def serialize_hit(hit: Hit, address: str, chosen: Sequence[str] | None) -> Searc
         payload=choose_keys(hit.payload, fields),
         sides=None if hit.sides is None else dict(hit.sides),
         words=tuple(hit.words) if "words" in fields else (),
+        looks_like=hit.looks_like,
         evidence=tuple(
             EvidenceShare(
                 one.leg,

@@ -1,5 +1,6 @@
 """The general bundle, made of installed packages, sees pictures and reads texts in one space."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,16 @@ def test_a_picture_means_what_it_shows(encoder: Encoder) -> None:
         @ encoder.vectors(encoder.pictures([traffic_light()]))[0]
     )
     assert scores.argmax() == 0, dict(zip(texts, scores.tolist(), strict=True))
+
+
+def test_it_says_what_a_picture_looks_like(encoder: Encoder) -> None:
+    features = encoder.pictures([traffic_light(), Image.new("RGB", (300, 300), "white")])
+    assert encoder.name_pictures(features) == [(), ()]  # a drawing of lamps, and nothing at all
+    assert encoder.looks is not None
+    lenient = replace(encoder.looks, least=0.25)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(encoder, "looks", lenient)
+        assert encoder.name_pictures(features)[0][0] == "traffic light"
 
 
 def test_features_are_look_and_meaning_and_texts_have_the_latter_alone(encoder: Encoder) -> None:

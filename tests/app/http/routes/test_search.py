@@ -1,6 +1,7 @@
 """Searches in JSON and by form, several at once, pages of them, items that are alike, and facets."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -8,12 +9,16 @@ import numpy as np
 import pytest
 
 from app.search import paging
+from multifold.bundle import bundle as bundles
+from multifold.bundle.encoder import Encoder
+from multifold.bundle.looks import LOOKS_FILE, Looks, write_looks
 from multifold.payload import owner_part
+from tests import tiny
 from tests.app.answers import refused, uri, write
-from tests.app.house import BOXES, House, box, png
+from tests.app.house import BOXES, House, box, house, png
 
 HIT = {"id", "score", "confidence", "modality", "matched", "payload"}
-HIT |= {"sides", "words", "evidence", "duplicates"}
+HIT |= {"sides", "words", "looks_like", "evidence", "duplicates"}
 TOLD = {"calibrated_by", "matches_well", "warnings", "here", "error"}  # of all hits
 ANSWER = {"hits", "took_ms", "version", "bundle", "next"} | TOLD
 ITEMS = [f"{colour}-{number}" for colour in BOXES for number in range(3)]
@@ -63,7 +68,7 @@ def test_hits_carry_the_fields_that_are_asked_for(shop: House) -> None:
     (whole, *_) = shop.search(**asked).json()["hits"]
     assert whole["words"]
     assert whole["evidence"]
-    empty: dict[str, Any] = {"words": [], "evidence": [], "duplicates": []}
+    empty: dict[str, Any] = {"words": [], "looks_like": [], "evidence": [], "duplicates": []}
     for fields, carried in (
         ([], empty | {"payload": {}}),
         (["id", "score", "matched"], empty | {"payload": {}}),
@@ -461,3 +466,18 @@ class TestFacets:
             "facets": {"is": [{"value": "red", "count": 2}], "n": [{"value": n, "count": 1} for n in (1, 2)]},
             "ranges": {"n": {"min": 1, "max": 2, "count": 2}},
         }
+
+
+def test_hits_say_what_a_picture_looks_like_where_the_bundle_has_names(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    features = Encoder(tiny.build(bundle)).texts([*BOXES]).features
+    write_looks(bundle / LOOKS_FILE, Looks(BOXES, features, 0.8))
+    bundles.save(bundles.load(bundle))
+    with house(tmp_path / "data", bundle) as shop:
+        shop.fill()
+        for hit in hits(shop, text="a red box", target="image"):
+            assert hit["looks_like"] == [hit["id"].partition("-")[0]]
+        assert not any(hit["looks_like"] for hit in hits(shop, text="a red box", target="text"))
+        assert not any(hit["looks_like"] for hit in hits(shop, text="red", target="image", fields=["words"]))
+        alike = shop.client.post("/v1/items/red-box/similar", json={"target": "shape"}).json()["hits"]
+        assert {hit["id"]: hit["looks_like"] for hit in alike}["blue-box"] == ["blue"]

@@ -6,6 +6,7 @@ With points it knows round from square, too.
 """
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
 from multifold.bundle.bundle import Bundle, GeometrySpec, Tolerance, ViewSpec
 from multifold.bundle.encoder import Encoder
+from multifold.bundle.looks import LOOKS_FILE, Looks, write_looks
 from multifold.bundle.point_groups import PointSpec
 from multifold.bundle.preprocess import ImageSpec
 from multifold.bundle.tokenizer import TextSpec
@@ -73,6 +75,13 @@ def build(folder: Path, seed: int = 0, **changes: Any) -> Bundle:  # noqa: ANN40
     canary.record(encoder, texts, pictures)
     probe(encoder, folder / "probe.npz")
     return bundles.save(description)
+
+
+def build_with_looks(folder: Path, least: float, names: Sequence[str] = tuple(COLOURS)) -> Bundle:
+    """The bundle with names of what pictures look like."""
+    features = Encoder(build(folder)).texts(names).features
+    write_looks(folder / LOOKS_FILE, Looks(names, features, least))
+    return bundles.save(bundles.load(folder))
 
 
 def picture(colour: str, size: int = 40) -> np.ndarray:

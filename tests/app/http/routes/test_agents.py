@@ -17,6 +17,7 @@ from PIL import Image
 
 from multifold.client import Client
 from multifold.payload import owner_part
+from tests import tiny
 from tests.app.answers import uri
 from tests.app.house import House, box, house, png
 from tests.waiting import PATIENCE
@@ -65,6 +66,20 @@ async def call(client: Any, tool: str, **asked: Any) -> Any:  # noqa: ANN401
     answer = await client.call_tool(tool, asked)
     assert not answer.is_error, answer.content
     return answer.structured_content or json.loads(answer.content[0].text)
+
+
+def test_an_agent_is_told_what_a_picture_looks_like(tmp_path: Path) -> None:
+    bundle = tiny.build_with_looks(tmp_path / "bundle", 0.8)
+
+    async def use(shop: House) -> None:
+        async with agent(shop, "http", None) as client:
+            for keys in (None, ["is"]):
+                found = await call(client, "search", image=uri(png("red"), "image/png"), payload_keys=keys)
+                assert found["items"][0]["matched"] == "photo 0, looks like: red"
+
+    with house(tmp_path / "data", bundle.folder) as shop:
+        shop.put("red-box", "red")
+        asyncio.run(use(shop))
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)

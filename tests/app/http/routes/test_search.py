@@ -9,9 +9,6 @@ import numpy as np
 import pytest
 
 from app.search import paging
-from multifold.bundle import bundle as bundles
-from multifold.bundle.encoder import Encoder
-from multifold.bundle.looks import LOOKS_FILE, Looks, write_looks
 from multifold.payload import owner_part
 from tests import tiny
 from tests.app.answers import refused, uri, write
@@ -469,11 +466,8 @@ class TestFacets:
 
 
 def test_hits_say_what_a_picture_looks_like_where_the_bundle_has_names(tmp_path: Path) -> None:
-    bundle = tmp_path / "bundle"
-    features = Encoder(tiny.build(bundle)).texts([*BOXES]).features
-    write_looks(bundle / LOOKS_FILE, Looks(BOXES, features, 0.8))
-    bundles.save(bundles.load(bundle))
-    with house(tmp_path / "data", bundle) as shop:
+    bundle = tiny.build_with_looks(tmp_path / "bundle", 0.8, BOXES)
+    with house(tmp_path / "data", bundle.folder) as shop:
         shop.fill()
         for hit in hits(shop, text="a red box", target="image"):
             assert hit["looks_like"] == [hit["id"].partition("-")[0]]

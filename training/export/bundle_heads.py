@@ -1,5 +1,6 @@
 """A bundle with heads that have learned: its own graphs, and behind them what is added."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from multifold.bundle import bundle as bundles
 from multifold.bundle import canary
 from multifold.bundle.bundle import Bundle, BundleError, GeometrySpec, stage_bundle
 from multifold.bundle.encoder import Encoder
+from multifold.bundle.looks import LOOKS_FILE, Looks, read_looks, write_looks
 from multifold.errors import MultifoldError
 from training.bundle_heads import AddedHead, HeadsJudge, LearnedHeads
 from training.export.bundle import bundle_report, write_probes
@@ -23,6 +25,7 @@ from training.retrieval.comparison import RivalEncoder
 
 PREFIX = "heads_"  # of what we add to a graph
 LEAST = np.float32(1e-12)  # that a vector is divided by
+LEANS = "No bundle is written that finds less on these items, so the differences lean upwards."
 
 
 class NotBetterError(MultifoldError):
@@ -69,6 +72,9 @@ def write_bundle(
         onnx.save(unit_graph(width), aside / "geometry.onnx")
         observed = judge.observe(model)
         write_probes(observed, aside)
+        if original.has(LOOKS_FILE):
+            looks = read_looks(original.path(LOOKS_FILE), original.geometry.feature_dim)
+            write_looks(aside / LOOKS_FILE, looks_beside_heads(looks, width, learned.share))
         numbers = {name: directions.numbers(one) for name, one in new.items()}
         draft = replace(
             original,
@@ -82,7 +88,7 @@ def write_bundle(
             alike={},  # of other similarities
         )
         report = bundle_report(draft, numbers)
-        report += f"\n## Beside {original.name} alone\n\n{comparison.recall_table(differences)}"
+        report += f"\n## Beside {original.name} alone\n\n{comparison.recall_table(differences)}\n{LEANS}\n"
         (aside / "report.md").write_text(report, encoding="utf-8")
         encoder = Encoder(replace(draft, files=bundles.hash_files(aside)))
         texts, pictures, _ = canary.read(original.path(canary.CANARY_FILE))
@@ -90,6 +96,13 @@ def write_bundle(
         canary.record(encoder, texts, pictures)
         bundles.save(draft)
     return bundles.load(folder)
+
+
+def looks_beside_heads(looks: Looks, width: int, share: float) -> Looks:
+    """Names for features so wide; they fit the same pictures as before, whatever the heads say."""
+    units = looks.features / np.maximum(np.linalg.norm(looks.features, axis=1, keepdims=True), LEAST)
+    features = np.pad(units, ((0, 0), (0, width - units.shape[1])))
+    return replace(looks, features=features, least=looks.least / math.hypot(1, share))
 
 
 def check_heads(

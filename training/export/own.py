@@ -61,17 +61,16 @@ def own_manifest(source: Path, out: Path) -> Path:
     """A manifest with splits, of a manifest or of a folder."""
     shares = parse_shares(SHARES)
     if source.is_dir():
-        dataset = folder.leave_out_broken(folder.read_folder(source, shares))
+        dataset = folder.leave_out_broken(folder.read_folder(source, shares, use_names=False))
         for problem in dataset.problems:
             print(problem)
         entries: Sequence[ManifestEntry] = dataset.entries
     else:
         entries = list(manifest.read(source))
-        if any(entry.split for entry in entries):
+        if all(entry.split for entry in entries):
             return source
         keys = ["\n".join(sorted(entry.texts)) or entry.id for entry in entries]
-        entries = [
-            replace(entry, split=split_of(key, shares)) for entry, key in zip(entries, keys, strict=True)
-        ]
+        pairs = zip(entries, keys, strict=True)
+        entries = [replace(entry, split=entry.split or split_of(key, shares)) for entry, key in pairs]
     manifest.write(out / SPLIT_MANIFEST, entries)
     return out / SPLIT_MANIFEST

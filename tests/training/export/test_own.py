@@ -1,6 +1,7 @@
 """Learning from one's own captions: what is added to a bundle, when it is refused, and what is read once."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from multifold import manifest
 from multifold.bundle import bundle as bundles
 from multifold.bundle.bundle import BundleError
 from multifold.bundle.canary import open_encoder
+from multifold.bundle.looks import LOOKS_FILE, Looks, write_looks
 from multifold.cli import main
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
@@ -80,6 +82,7 @@ def test_what_was_learned_is_added_to_what_the_bundle_finds(
     assert np.linalg.norm(ours[:, old.dim :], axis=1) == pytest.approx(heads["share"], abs=1e-4)
     report = (folder / "report.md").read_text(encoding="utf-8")
     assert f"Beside {old.bundle.name} alone" in report
+    assert "the differences lean upwards" in report
     with pytest.raises(BundleError, match="has learned already"):
         learn(folder, things, tmp_path / "again")
 
@@ -114,6 +117,15 @@ def test_a_manifest_without_splits_gets_some(things: Path, tmp_path: Path) -> No
     assert own.own_manifest(things, tmp_path) == things
 
 
+def test_items_without_a_split_get_one_beside_others_that_have_theirs(things: Path, tmp_path: Path) -> None:
+    whole = list(manifest.read(things))
+    some = [replace(one, split=None) if place % 2 else one for place, one in enumerate(whole)]
+    manifest.write(tmp_path / "some.jsonl", some)
+    divided = list(manifest.read(own.own_manifest(tmp_path / "some.jsonl", tmp_path)))
+    assert all(one.split for one in divided)
+    assert [one.split for one in divided[::2]] == [one.split for one in whole[::2]]
+
+
 def test_a_folder_becomes_a_manifest(things: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -123,6 +135,24 @@ def test_a_folder_becomes_a_manifest(things: Path, tmp_path: Path) -> None:
     entries = list(manifest.read(own.own_manifest(folder, tmp_path)))
     assert [len(one.texts) for one in entries] == [3] * 4
     assert all(one.split for one in entries)
+    shutil.copyfile(things.parent / "val-0-0.png", folder / "nobody described this.png")
+    entries = list(manifest.read(own.own_manifest(folder, tmp_path)))
+    assert sorted(len(one.texts) for one in entries) == [0, 3, 3, 3, 3]  # a name is no caption of one's own
+
+
+def test_names_of_pictures_fit_as_before(random_bundle: Path, things: Path, tmp_path: Path) -> None:
+    named = tmp_path / "named"
+    shutil.copytree(random_bundle, named)
+    old = open_encoder(named)
+    texts = ["a red square", "a blue square", "a green square"]
+    write_looks(named / LOOKS_FILE, Looks(texts, old.texts(texts).features, 0.1))
+    bundles.save(old.bundle)
+    old, new = open_encoder(named), open_encoder(learn(named, things, tmp_path / "own"))
+    pictures = [Image.open(one.images[0]) for one in manifest.read(things, "test")]
+    before = old.name_pictures(old.pictures(pictures))
+    assert any(before)
+    assert not all(len(names) == len(texts) for names in before)  # some do not fit
+    assert new.name_pictures(new.pictures(pictures)) == before
 
 
 def test_heads_need_a_bundle() -> None:

@@ -22,22 +22,27 @@ from renderers.sandbox import Sandbox
 from training.data.sources.imported import ImportedDataset, split_of
 
 
-def read_folder(root: Path, percentages: Sequence[int]) -> ImportedDataset:
+def read_folder(root: Path, percentages: Sequence[int], *, use_names: bool = True) -> ImportedDataset:
     """Every item below a folder; those with the very same texts go into the same split.
 
-    Where there are no captions, the words of names, folders and `info.json` are used.
+    Where there are no captions, the words of names, folders and `info.json` are used, unless told otherwise.
     """
     read = folder.read(root, folder.FolderLayout(EXTENSIONS, find_companions))
     lonely = [path for path in read.others if path.suffix.lower() == ".txt"]
     infos = {path.parent: _texts_of_info(path) for path in read.others if path.name == INFO}
-    entries = [one if one.texts else replace(one, texts=_texts_of_names(one, infos)) for one in read.entries]
+    entries = [
+        replace(one, texts=_texts_of_names(one, infos)) if use_names and not one.texts else one
+        for one in read.entries
+    ]
     silent = [entry.id for entry in entries if not entry.texts]
     named = sum(1 for one, other in zip(entries, read.entries, strict=True) if one.texts != other.texts)
     problems = [
         *map(str, read.problems),
         *(f"left out {path}: no mesh or picture has its name" for path in lonely),
-        *(f"{name} has no captions: it can be searched, not learned from" for name in silent),
+        *(f"{name} has no captions: it can be searched, not learned from" for name in silent[:NAMED]),
     ]
+    if silent[NAMED:]:
+        problems.append(f"{len(silent) - NAMED} more have no captions")
     if named:
         problems.append(
             f"{named} items without captions: words of names, folders and {INFO} are used instead"
@@ -48,6 +53,7 @@ def read_folder(root: Path, percentages: Sequence[int]) -> ImportedDataset:
     return ImportedDataset([replace(entry, split=entry.split or split) for entry, split in pairs], problems)
 
 
+NAMED = 8  # items without captions that are listed
 INFO = "info.json"
 INFO_KEYS = ("name", "title", "caption", "captions", "description", "tags")
 WORD = re.compile(r"[^\W\d_]{2,}")

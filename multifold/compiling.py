@@ -11,10 +11,8 @@ from multifold.errors import needs_extra
 
 with needs_extra("render"):
     import numba
-    from numba.core import cgutils, event
+    from numba.core import event
     from numba.core import types as types
-    from numba.extending import intrinsic
-    from numba.np.numpy_support import carray
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,18 +35,6 @@ class CompilingNotice(event.Listener):
 
 
 event.register("numba:compile", CompilingNotice())  # type: ignore[no-untyped-call]
-
-
-def _memory_at(_: Any, address: Any) -> Any:  # noqa: ANN401 (numba's)
-
-    def pointer(_: Any, builder: Any, __: Any, values: Any) -> Any:  # noqa: ANN401 (numba's)
-        return builder.inttoptr(values[0], cgutils.voidptr_t)
-
-    return types.voidptr(address), pointer
-
-
-memory_at: Any = intrinsic(_memory_at)  # in compiled functions: what is at an address,
-array_at: Any = carray  # and an array of that, of a shape and a type
 
 
 def compile_function(signature: Any, **options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:  # noqa: ANN401 (numba's)

@@ -41,7 +41,8 @@ from index.engines.exact_engine import (
     sort_unique,
     view_of,
 )
-from index.engines.faiss_index import BuildStopped, SearchSetting
+from index.engines.faiss_index import BuildStopped
+from index.engines.search_setting import SearchSetting
 from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedQueries
 from multifold.types import Metric, Vector, Vectors

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from index.engines.faiss_index import SearchSetting
+from index.engines.search_setting import SearchSetting
 
 # Efforts that are tried. Not less: rows that are not in the graph yet are all found, and hide its misses.
 LEAST, MOST = 128, 4_096

@@ -23,10 +23,11 @@ from index.engines.faiss_index import (
     BuildStopped,
     FaissIndex,
     IndexStart,
-    SearchSetting,
 )
 from index.engines.faiss_library import faiss, reduction_for
-from index.engines.segments import FIRST_CELLS, UNBUILT, RejectedType, Segment, SegmentReport, StepTimes
+from index.engines.merging import FIRST_CELLS
+from index.engines.search_setting import SearchSetting
+from index.engines.segments import UNBUILT, RejectedType, Segment, SegmentReport, StepTimes
 from index.engines.tuning import (
     ProbeTruth,
     probe_truths,

@@ -10,13 +10,15 @@ row is scored. So an ordinary query takes what ordinary ones need.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float32
 
-from index.engines.faiss_index import FaissIndex, SearchSetting, cell_bounds
+from index.engines.cell_distances import cell_bounds
+from index.engines.faiss_index import FaissIndex
+from index.engines.search_setting import OrdinaryReach, SearchSetting, StrangeReach
 from index.engines.tuning import WIDTHS, ProbeTruth, Shares, standard_error, widths
 
 REACHES = 1.05 ** np.arange(-10, 80)  # in so many dimensions chance brings about one of 1
@@ -75,10 +77,7 @@ class CellTuner:
         """
         ends = np.cumsum([len(truth.queries) for truth in truths])[:-1]
         known = np.split(self._expected(setting, truths), ends)[1:]
-        for wider in [
-            *(replace(setting, further=times) for times in FURTHER),
-            replace(setting, far=setting.near),
-        ]:
+        for wider in self._wider(setting):
             recalls = {truths[0].kind: setting.recall}
             for truth, expected in zip(truths[1:], known, strict=True):
                 few = truth.few(FEW)
@@ -89,11 +88,21 @@ class CellTuner:
                 break
         return replace(wider, recall=recalls[hardest], hardest=hardest)
 
+    def _wider(self, setting: SearchSetting) -> Iterator[SearchSetting]:
+        """Ways in which strange queries find more; at last all rows are scored for them."""
+        strange = setting.strange
+        if strange is None:
+            yield setting
+        else:
+            yield from (replace(setting, strange=replace(strange, further=times)) for times in FURTHER)
+        yield replace(setting, far=0.0 if setting.ordinary is None else setting.ordinary.near)
+
     def _expected(self, setting: SearchSetting, truths: Sequence[ProbeTruth]) -> Shares:
         """The share of the true rows of each probe that are in the cells which it looks into."""
         last, edge = self._last(setting.effort, setting.limit), self._cells.edge(setting.effort)
-        far = self._bounds(last, setting.far_reach or 0.0)
-        bounds = np.where(last <= setting.near, self._bounds(last, setting.reach or 0.0), far)
+        ordinary = setting.ordinary or OrdinaryReach(np.inf, 0.0)
+        far = self._bounds(last, 0.0 if setting.strange is None else setting.strange.reach)
+        bounds = np.where(last <= ordinary.near, self._bounds(last, ordinary.reach), far)
         bounds[last > (np.inf if setting.far is None else setting.far)] = np.inf
         shares: Shares = (self._true(truths) <= np.maximum(edge, bounds)[:, None]).mean(axis=1)
         return shares
@@ -114,7 +123,7 @@ class CellTuner:
         while effort < best.seconds:
             last = self._last(effort, limit)
             for near in np.quantile(last[self._usual], NEAR_SHARES, method="lower").tolist():
-                tried = self._with_reaches(replace(every, effort=effort, near=near), last, true)
+                tried = self._with_reaches(replace(every, effort=effort), near, last, true)
                 best = min(best, tried, key=lambda one: one.seconds)
             effort *= STEP
         return best
@@ -128,16 +137,20 @@ class CellTuner:
         return self._ann.reduction.distances(self._cells.factors, last)
 
     def _with_reaches(
-        self, setting: SearchSetting, last: Float32[np.ndarray, " p"], true: Float32[np.ndarray, "p k"]
+        self,
+        setting: SearchSetting,
+        near: float,
+        last: Float32[np.ndarray, " p"],
+        true: Float32[np.ndarray, "p k"],
     ) -> SearchSetting:
         """The least reaches by which each kind finds enough; `seconds` counts cells instead."""
-        edge, near = self._cells.edge(setting.effort), last <= setting.near
-        reach = self._least_reach(true, last, edge, near, 1)
-        far_reach = self._least_reach(true, last, edge, ~near, STRANGE_ERRORS)
-        if reach is None or not np.isfinite(setting.near):
+        edge, is_near = self._cells.edge(setting.effort), last <= near
+        reach = self._least_reach(true, last, edge, is_near, 1)
+        far_reach = self._least_reach(true, last, edge, ~is_near, STRANGE_ERRORS)
+        if reach is None or not np.isfinite(near):
             return replace(setting, seconds=np.inf)
-        far = setting.near if far_reach is None else float(last[np.isfinite(last)].max())
-        bounds = np.where(near, self._bounds(last, reach), self._bounds(last, far_reach or 0.0))
+        far = near if far_reach is None else float(last[np.isfinite(last)].max())
+        bounds = np.where(is_near, self._bounds(last, reach), self._bounds(last, far_reach or 0.0))
         bounds = np.maximum(edge, bounds)[self._usual]
         visited = (self._cells.squares[self._usual] <= bounds[:, None]).sum(axis=1)
         cells = self._cells.squares.shape[1]
@@ -146,7 +159,12 @@ class CellTuner:
         cost = np.where(exact, EXACT * cells, visited + again * (bounds > edge[self._usual]))
         visits = float(visited.mean())
         return replace(
-            setting, reach=reach, far_reach=far_reach, far=far, visited=visits, seconds=float(cost.mean())
+            setting,
+            ordinary=OrdinaryReach(near, reach),
+            strange=None if far_reach is None else StrangeReach(far_reach),
+            far=far,
+            visited=visits,
+            seconds=float(cost.mean()),
         )
 
     def _bounds(self, last: Float32[np.ndarray, " p"], reach: float) -> Float32[np.ndarray, " p"]:

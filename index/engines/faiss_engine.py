@@ -34,14 +34,16 @@ from index.contracts import (
     RowsLostError,
     RowsOwner,
 )
-from index.engines import exact_engine, faiss_library, file_search, segments
+from index.engines import exact_engine, faiss_library, file_search, merging
 from index.engines.builder import MOST_PROBES, SegmentBuilder
 from index.engines.exact_engine import ExactEngine, RowView, join_rows, refuse_known, sort_unique
 from index.engines.faiss_index import BuildStopped, IndexStart, check_types
 from index.engines.faiss_library import faiss
+from index.engines.merging import segments_to_merge
 from index.engines.row_file import ReadCount
 from index.engines.saved_engines import SegmentFiles, SpooledRows
-from index.engines.segments import Segment, SegmentReport, StepTimes, segments_to_merge
+from index.engines.segment_search import search_segment
+from index.engines.segments import Segment, SegmentReport, StepTimes
 from index.engines.served_queries import Scores, ServedQueries
 from multifold.machine import (
     LOW_PRIORITY,
@@ -317,7 +319,7 @@ class FaissEngine:
         answers = [
             _exact(part.rows).nearest_rows(self._metric, part.rows, queries, limit, allowed)
             if part.ann is None or exact
-            else part.search(self._metric, queries, limit, allowed, count_unlike=self.served.count_unlike)
+            else search_segment(part, self._metric, queries, limit, allowed, None, self.served.count_unlike)
             for part in parts
         ]
         if len(answers) == 1:
@@ -344,7 +346,7 @@ class FaissEngine:
         due = self._fresh_is_slow and not self._cores.quiet(UNASKED) and not self._runs(FIRST_INDEX)
         if due and self._plan.ladder(self.count(), gpu=self._on_gpu)[0] != FLAT:
             self._start_fresh(list(self.parts))
-            chosen = segments.segments_to_hasten(self._free())
+            chosen = merging.segments_to_hasten(self._free())
             lent = partial(join_rows, copy=False)
             self._begin(FIRST_INDEX, chosen, partial(self._merged, make=self._builder.hasten, join=lent))
         few = not self._sealed and self._fresh.count() < self._plan.seal_at
@@ -400,7 +402,7 @@ class FaissEngine:
             log.exception("rows could not be sealed; they stay exact, and the next change tries again")
             raise
         with self._changing:
-            self._show(segments.replace_segments(self._sealed, chosen, new))
+            self._show(merging.replace_segments(self._sealed, chosen, new))
             self.seals += name != FIRST_INDEX
             del self._jobs[name]
             self._seal_if_due()
@@ -416,7 +418,7 @@ class FaissEngine:
             rows = join(living) if living else join_rows([part.rows for part in chosen])
         try:
             hasty = make == self._builder.hasten
-            start = segments.index_start(self._sealed, chosen, rows, hasty=hasty, types=self._types)
+            start = merging.index_start(self._sealed, chosen, rows, hasty=hasty, types=self._types)
             return make(rows, start, steps) if len(rows) else Segment(rows)
         except BaseException:
             if all(rows is not one for one in living):

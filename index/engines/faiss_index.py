@@ -8,21 +8,21 @@ indexes can share. Segments do all that.
 import math
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from jaxtyping import Float32, Int32, Int64, UInt8
 
 from index.contracts import IndexPlan, IndexPlanError
-from index.engines import cell_scan, faiss_library
-from index.engines.cell_scan import CellScan
+from index.engines import faiss_library
+from index.engines.cell_distances import CellDistances, cells_within_reach, squared_distances
 from index.engines.exact_engine import RowView
 from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, faiss
-from multifold.compiling import compile_function, types
+from index.engines.search_setting import OrdinaryReach, SearchSetting
 from multifold.types import Vectors
 
 # Of the numbers in a type, by what stands before: cells, neighbours, bits of a code, a multi-index.
@@ -31,28 +31,6 @@ LIMITS_IN_TYPE |= dict.fromkeys(("HNSW", "_HNSW", "NSG"), (2, 512))
 MOST_ELSE_IN_TYPE = 4096
 LINE = 64  # bytes that a processor reads at once
 RADIUS_ROWS = 2048  # rows that the radius of a cell is measured with
-
-
-@dataclass(frozen=True, eq=False)
-class CellDistances:
-    """How far each query is from the centre of each cell, as squares."""
-
-    queries: ReducedVectors
-    factors: Float32[np.ndarray, " q"] | None
-    squares: Float32[np.ndarray, "q n"]
-    _nearest: dict[int, Int64[np.ndarray, "q e"]] = field(default_factory=dict)
-
-    def nearest(self, effort: int) -> Int64[np.ndarray, "q e"]:
-        """So many of the nearest cells, the farthest of them last."""
-        effort = min(effort, self.squares.shape[1])
-        if effort not in self._nearest:
-            self._nearest[effort] = cell_scan.nearest_cells(self.squares, effort)
-        return self._nearest[effort]
-
-    def edge(self, effort: int) -> Float32[np.ndarray, " q"]:
-        """How far that one is."""
-        last = self.nearest(effort)[:, -1]
-        return np.asarray(self.squares[np.arange(len(last)), last])
 
 
 Selection: TypeAlias = UInt8[np.ndarray, " _"]  # a bit for each row, that of the first lowest
@@ -78,10 +56,6 @@ class SharedCells:
         """An index of the same cells and codes, and no rows."""
         return _cloned(self._empty)
 
-    def scan(self, index: Index) -> CellScan | None:
-        """The codes of an index of these cells; None where they are of another kind."""
-        return CellScan(index, self._centres) if cell_scan.can_scan(index) else None
-
     def radius(self, rows: RowView) -> float:
         """The squared distance of rows from the centre of their cell, on average."""
         sample = self._reduction.gallery(rows.sample(RADIUS_ROWS))
@@ -94,7 +68,7 @@ class SharedCells:
             factors = self._reduction.factors(queries)
             reduced = np.ascontiguousarray(self._reduction.scaled(queries, factors), np.float32)
             if len(reduced) == 1:  # a product of matrices copies all centres
-                squares = cell_scan.squared_distances(reduced[0], self._centres)[None]
+                squares = squared_distances(reduced[0], self._centres)[None]
             else:
                 squares = (-2 * reduced) @ self._centres.T
                 squares += self._squares
@@ -157,75 +131,6 @@ def search_cells(
     return positions
 
 
-_FLOATS = types.Array(types.float32, 2, "C", readonly=True)
-_EACH = types.Array(types.float32, 1, "A", readonly=True)
-
-
-@compile_function(types.float32[::1](_EACH, types.float64, types.float64))
-def cell_bounds(last: Float32[np.ndarray, " q"], reach: float, radius: float) -> Float32[np.ndarray, " q"]:
-    """How far a cell may be to have a row nearer than the last one found; as squares, like all distances.
-
-    Its rows are a radius away from its centre, and lie towards the query by `reach` times that.
-    """
-    towards = np.sqrt(radius) * reach
-    bounds = np.zeros(len(last), np.float32)
-    for row in range(len(last)):
-        inner = last[row] + (towards * towards - radius)
-        if inner >= 0:
-            bounds[row] = (towards + np.sqrt(inner)) ** 2
-    return bounds
-
-
-@compile_function(
-    types.int64[:, ::1](
-        _FLOATS,
-        types.Array(types.int64, 1, "A", readonly=True),
-        _EACH,
-        types.float64,
-        types.float64,
-        types.float64,
-        types.float64,
-        types.boolean,
-    )
-)
-def _cells_within_reach(
-    squares: Float32[np.ndarray, "q n"],
-    farthest: Int64[np.ndarray, " q"],
-    last: Float32[np.ndarray, " q"],
-    radius: float,
-    near: float,
-    reach: float,
-    far_reach: float,
-    again: bool,
-) -> Int64[np.ndarray, "q e"]:
-    """For each query the cells beyond the farthest that was searched and within reach, padded with -1.
-
-    Queries whose last row is not near have a reach of their own, and begin `again` with the first cell.
-    """
-    bounds = cell_bounds(last, reach, radius)
-    far_bounds = cell_bounds(last, far_reach, radius)
-    edges = np.empty(len(last), np.float32)
-    most = 0
-    for row in range(len(squares)):
-        edges[row] = squares[row, farthest[row]]
-        if last[row] > near:
-            bounds[row] = far_bounds[row]
-            if again:
-                edges[row] = -1
-        count = 0
-        for cell in range(squares.shape[1]):
-            count += edges[row] < squares[row, cell] <= bounds[row]
-        most = max(most, count)
-    cells = np.full((len(squares), most), -1, np.int64)
-    for row in range(len(squares) if most else 0):
-        place = 0
-        for cell in range(squares.shape[1]):
-            if edges[row] < squares[row, cell] <= bounds[row]:
-                cells[row, place] = cell
-                place += 1
-    return cells
-
-
 def _without_rows(index: Index) -> Index:
     """A copy of all but the rows, which must not be searched meanwhile."""
     rows, count = index.invlists, index.ntotal
@@ -251,7 +156,6 @@ CHECKED = 65_536  # rows for which the types of a plan are checked
 LEAST_EF, MOST_EF, CAGRA_STEP = 16, 2048, 32
 CACHED_PARAMETERS = 1024  # ways of asking that need not be made again
 ID_BYTES, FLOAT_BYTES = 8, 4
-FAISS_THREADS = 2  # of FAISS take as long as the compiled scan on one
 HEAVY, BY_CELLS = 1 << 22, 1  # numbers that one query scores; how FAISS calls threads that share its cells
 ONE_SIDED = 2  # times the reach that is enough where neighbours lie on all sides
 EASY_SHARE = 1 / 8  # of the effort that a type can make
@@ -259,60 +163,6 @@ EASY_SHARE = 1 / 8  # of the effort that a type can make
 
 class BuildStopped(Exception):  # noqa: N818 (not an error: the engine was closed)
     """The build was called off."""
-
-
-@dataclass(frozen=True)
-class SearchSetting:
-    """How hard to look for `limit` rows: the type's own effort, and candidates for exact rescoring."""
-
-    limit: int
-    effort: int
-    candidates: int
-    recall: float
-    seconds: float  # CPU time of one query
-    enough: int = 0  # good candidates to answer from; 0: as many as the limit
-    reach: float | None = None  # of rows of other cells, by which they may be nearer than the last one found
-    near: float = 0.0  # the squared distance of that one, up to which a query is an ordinary one; others have
-    far_reach: float | None = None  # a reach of their own, and
-    further: int = 1  # so many times as many candidates;
-    far: float | None = (
-        None  # beyond this distance they are unlike all that was measured: every row is scored
-    )
-    visited: float = 0.0  # cells, on average
-    hardest: str = ""  # the kind of probes that found least, whose recall this is
-
-    @property
-    def needed(self) -> int:
-        """Good candidates that are enough to answer from."""
-        return self.enough or min(self.limit, self.candidates)
-
-    def within(self, share: float) -> "SearchSetting":
-        """The setting when only this share of the rows counts: those that do are farther apart."""
-        if share == 1:
-            return self
-        effort = int(np.ceil((2 - share) * self.effort / share))
-        reach = int(1.2 * self.candidates / share) + 8
-        enough = max(self.limit, self.candidates * 3 // 4)
-        return replace(self, candidates=reach, effort=effort, enough=enough)
-
-    def wider(self, times: int) -> "SearchSetting":
-        """The same with a further reach, for as many good candidates."""
-        reach, effort = self.candidates * times, self.effort * times
-        return replace(self, candidates=reach, effort=effort, enough=self.needed)
-
-    def scaled(self, limit: int) -> "SearchSetting":
-        """The setting for another limit: the same up to its own, proportionally harder beyond."""
-        if limit <= self.limit:
-            return self
-        times = limit / self.limit
-        effort, candidates = int(np.ceil(self.effort * times)), int(np.ceil(self.candidates * times))
-        return replace(self, limit=limit, effort=effort, candidates=candidates, seconds=self.seconds * times)
-
-
-def settings_from_json(raw: Sequence[Mapping[str, Any]]) -> tuple[SearchSetting, ...]:
-    """Settings as `asdict` gave them, without what only earlier versions knew."""
-    known = [field.name for field in fields(SearchSetting)]
-    return tuple(SearchSetting(**{name: one[name] for name in known if name in one}) for one in raw)
 
 
 @dataclass(frozen=True, eq=False)
@@ -326,7 +176,6 @@ class FaissIndex:
     cells: SharedCells | None = None  # that other indexes may share
     radius: float = 0.0  # of a cell: the squared distance of a row from its centre, on average
     added: int = 0  # rows that came after the cells were learned
-    scan: CellScan | None = None  # of its codes, where compiled code can
     turn: threading.Lock = field(default_factory=threading.Lock)  # a GPU's resources serve one thread
 
     def __post_init__(self) -> None:
@@ -363,8 +212,10 @@ class FaissIndex:
         if not selected:
             return replace(among, far=None)
         effort = min(among.effort, self.setting(math.ceil(limit / share)).effort)
-        reach = ONE_SIDED * max(own.reach or 0.0, own.far_reach or 0.0)
-        return replace(own, effort=effort, far=None, reach=reach, far_reach=reach)
+        near = np.inf if own.ordinary is None else own.ordinary.near
+        reach = ONE_SIDED * own.longest_reach
+        strange = None if own.strange is None else replace(own.strange, reach=reach)
+        return replace(own, effort=effort, far=None, ordinary=OrdinaryReach(near, reach), strange=strange)
 
     def candidates(
         self, queries: Vectors, count: int, effort: int, selected: Selection | None = None
@@ -381,18 +232,18 @@ class FaissIndex:
         self, queries: Vectors, last: Float32[np.ndarray, " q"], how: SearchSetting
     ) -> Int64[np.ndarray, "q e"] | None:
         """The other cells that may well hold a row nearer than `last`, padded with -1; None: none does."""
-        if self.cells is None or how.reach is None:
+        if self.cells is None or how.ordinary is None:
             return None
         distances = self.cells.distances(queries)
-        cells = _cells_within_reach(
+        cells = cells_within_reach(
             distances.squares,
             distances.nearest(how.effort)[:, -1],
             last,
             self.radius,
-            how.near if how.far_reach is not None else np.inf,
-            how.reach,
-            how.far_reach or 0.0,
-            how.further > 1,
+            how.ordinary.near if how.strange is not None else np.inf,
+            how.ordinary.reach,
+            0.0 if how.strange is None else how.strange.reach,
+            how.strange is not None and how.strange.further > 1,
         )
         return cells if cells.shape[1] else None
 
@@ -402,11 +253,6 @@ class FaissIndex:
         """Positions of probable neighbours in these cells (-1: none), perhaps of some rows; padded, too."""
         assert self.cells is not None
         reduced = self.cells.distances(queries).queries
-        alone = len(reduced) == 1 and not self.heavy  # so FAISS would use one thread
-        if self.scan is not None and (alone or faiss.omp_get_max_threads() <= FAISS_THREADS):
-            return self.scan.nearest_rows(
-                reduced, cells, count, cell_scan.EVERY_ROW if selected is None else selected
-            )
         parameters = self._asking(cells.shape[1], count)
         if selected is not None:
             selector = faiss.IDSelectorBitmap(selected)
@@ -461,7 +307,7 @@ class FaissIndex:
         """What the index takes in memory, without the vectors that scores are made of."""
         cells = faiss.try_extract_index_ivf(self.index)
         if cells is not None and self.cells is not None:  # plain ones need not be copied
-            row = cells.code_size + ID_BYTES + (0 if self.scan is None else FLOAT_BYTES)
+            row = cells.code_size + ID_BYTES
             return int(cells.ntotal * row + cells.nlist * cells.d * FLOAT_BYTES)
         if faiss_library.is_cagra(self.index):
             links = faiss_library.LINKS

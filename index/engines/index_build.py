@@ -57,7 +57,7 @@ def build_index(
     index = faiss_library.to_gpu(index) if on_gpu else index
     if shared is None:
         return FaissIndex(type, reduction, index)
-    return FaissIndex(type, reduction, index, (), shared, shared.radius(view), scan=shared.scan(index))
+    return FaissIndex(type, reduction, index, (), shared, shared.radius(view))
 
 
 def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) -> FaissIndex | None:
@@ -69,8 +69,7 @@ def extend_index(start: IndexStart, view: RowView, stopped: Callable[[], bool]) 
     _fill(index, known.reduction, view, stopped, start)
     copied = 0 if start.places is None else int(np.count_nonzero(start.places >= 0))
     added = len(view.ids) - copied + (known.added if copied else 0)
-    scan = known.cells.scan(index)
-    return replace(known, index=index, radius=known.cells.radius(view), added=added, scan=scan)
+    return replace(known, index=index, radius=known.cells.radius(view), added=added)
 
 
 def _train(index: Index, sample: ReducedVectors) -> None:

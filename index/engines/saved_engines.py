@@ -33,7 +33,7 @@ from index.contracts import (
 )
 from index.engines import faiss_library, segments
 from index.engines.exact_engine import BLOCK_ROWS, JoinedOrder, RowView, block_starts, join_rows
-from index.engines.faiss_index import FaissIndex, align_centroids, settings_from_json, shared_cells_of
+from index.engines.faiss_index import FaissIndex, align_centroids, shared_cells_of
 from index.engines.faiss_library import Index, L2Reduction
 from index.engines.row_file import (
     BYTES,
@@ -53,6 +53,7 @@ from index.engines.row_file import (
     write_vectors,
 )
 from index.engines.scoring import lengths
+from index.engines.search_setting import settings_from_json
 from index.engines.segments import Segment, SegmentReport
 from multifold.durable import make_folder, replace_file, sync_folder, write_file
 from multifold.types import ASPECTS, Metric, Vectors
@@ -250,8 +251,7 @@ def _read_index(raw: dict[str, Any], data: np.ndarray, rows: RowView, device: De
     radius, added = raw.get("radius"), raw.get("added", 0)  # which earlier versions did not write
     if radius is None:
         radius = 0.0 if cells is None else cells.radius(rows)
-    scan = None if cells is None else cells.scan(index)
-    return FaissIndex(raw["type"], reduction, index, settings, cells, radius, added, scan)
+    return FaissIndex(raw["type"], reduction, index, settings, cells, radius, added)
 
 
 def _part_linked(part: Segment, source: Path, target: Path) -> bool:

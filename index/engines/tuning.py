@@ -17,8 +17,10 @@ from jaxtyping import Float32, Float64, Int64
 from index.contracts import Ids, RowRankings
 from index.engines import file_search, scoring
 from index.engines.exact_engine import RowView
-from index.engines.faiss_index import FaissIndex, SearchSetting
-from index.engines.segments import Segment, rescore, search_once
+from index.engines.faiss_index import FaissIndex
+from index.engines.search_setting import SearchSetting
+from index.engines.segment_search import rescore, search_once, search_segment
+from index.engines.segments import Segment
 from multifold.types import Metric, Vectors
 
 WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
@@ -65,7 +67,7 @@ class ProbeTruth:
     ) -> RowRankings:
         """The answers of a segment that searches as the setting says."""
         limit, part = setting.limit + (self.own is not None), Segment(self.rows, ann)
-        return part.search(self.metric, self.queries[:], limit, None, setting, count_unlike)
+        return search_segment(part, self.metric, self.queries[:], limit, None, setting, count_unlike)
 
     def others(self, answer: RowRankings) -> Float32[np.ndarray, "q k"]:
         """What the rows of answers score but those that the queries are, best first."""

@@ -10,7 +10,7 @@ from index.cluster.contracts import MilvusAddress
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.cluster.recall_monitor import RecallMonitor
-from index.engines.faiss_index import SearchSetting
+from index.engines.search_setting import SearchSetting
 from index.engines.segments import SegmentReport
 from index.store.store import Store
 from tests.index.spaces import FEATURE, SPACE

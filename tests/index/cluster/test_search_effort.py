@@ -3,7 +3,7 @@
 import pytest
 
 from index.cluster.search_effort import EFFORTS, LEAST, MOST, effort_for, least_effort
-from index.engines.faiss_index import SearchSetting
+from index.engines.search_setting import SearchSetting
 
 MEASURED = (SearchSetting(10, 48, 14, 0.99, 1e-3), SearchSetting(100, 300, 104, 0.995, 2e-3))
 

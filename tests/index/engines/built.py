@@ -9,7 +9,7 @@ from index.contracts import Ids, IndexPlan
 from index.engines.cell_tuning import CellTuner
 from index.engines.exact_engine import ExactEngine
 from index.engines.faiss_engine import FaissEngine
-from index.engines.faiss_index import SearchSetting
+from index.engines.search_setting import SearchSetting
 from multifold.types import Metric, Vectors
 
 TUNE = CellTuner.tune
@@ -17,7 +17,7 @@ TUNE = CellTuner.tune
 
 def measure_ordinary_queries(tuner: CellTuner) -> tuple[SearchSetting, ...]:
     """What earlier versions did: all queries look into the cells that ordinary ones need."""
-    return tuple(replace(one, reach=None, far_reach=None, far=None, hardest="") for one in TUNE(tuner))
+    return tuple(replace(one, ordinary=None, strange=None, far=None, hardest="") for one in TUNE(tuner))
 
 
 MARGIN = 0.03  # other queries than those that it was tuned with

@@ -9,7 +9,8 @@ from benches.index.generated_vectors import sphere_vectors, unit_vectors
 from index.contracts import IndexEngine, IndexPlan
 from index.engines.builder import MIN_QUERIES, SegmentBuilder, real_queries
 from index.engines.exact_engine import ExactEngine, view_of
-from index.engines.faiss_index import IndexStart, SearchSetting
+from index.engines.faiss_index import IndexStart
+from index.engines.search_setting import SearchSetting
 from index.engines.segments import SegmentReport, StepTimes
 from multifold.types import Features, Side, Vectors
 from tests.index.spaces import FEATURE, SPACE, Lorentz
@@ -68,7 +69,9 @@ def test_it_is_tuned_again_for_rows_of_another_kind_and_for_many(count: int) -> 
 
 
 def test_it_is_tuned_again_where_its_settings_find_too_little() -> None:
-    least = tuple(replace(one, effort=1, reach=None, far=np.inf) for one in FIRST.seal.settings)
+    least = tuple(
+        replace(one, effort=1, ordinary=None, strange=None, far=np.inf) for one in FIRST.seal.settings
+    )
     report = joined(SCENE.rows[ROWS:], least)
     assert report.settings != least
     assert report.recall >= 0.95

@@ -9,10 +9,11 @@ import pytest
 
 from benches.index.generated_vectors import sphere_vectors
 from index.contracts import IndexPlan
-from index.engines import faiss_engine, segments
+from index.engines import faiss_engine, merging
+from index.engines.cell_distances import cell_bounds
 from index.engines.exact_engine import RowView, join_rows, view_of
 from index.engines.faiss_engine import FaissEngine
-from index.engines.faiss_index import LINE, FaissIndex, IndexStart, cell_bounds, search_effort
+from index.engines.faiss_index import LINE, FaissIndex, IndexStart, search_effort
 from index.engines.faiss_library import Index, faiss, reduction_for
 from index.engines.index_build import build_index, extend_index
 from index.engines.segments import Segment
@@ -120,7 +121,7 @@ def test_only_rows_that_can_be_reduced_alike_go_to_known_cells(even: bool) -> No
 
 def test_a_merge_starts_from_the_cells_and_the_rows_that_are_there() -> None:
     def start(now: list[Segment], chosen: list[Segment]) -> IndexStart | None:
-        return segments.index_start(now, chosen, join_rows([part.rows for part in chosen]))
+        return merging.index_start(now, chosen, join_rows([part.rows for part in chosen]))
 
     def kept(start: IndexStart | None) -> list[int]:
         assert start is not None
@@ -148,8 +149,8 @@ def test_what_comes_later_is_found_in_the_cells_of_what_was_there(
 ) -> None:
     """Most of the rows are sealed, with cells of their own; then the others come in small steps."""
     if apart:  # they stay parts beside the first one
-        monkeypatch.setattr(segments, "KEPT_TIER", 0)
-        monkeypatch.setattr(segments, "QUIET_TIER", 0)
+        monkeypatch.setattr(merging, "KEPT_TIER", 0)
+        monkeypatch.setattr(merging, "QUIET_TIER", 0)
     if hasty:
         monkeypatch.setattr(faiss_engine, "SLOW_NUMBERS", 64 * DIM)
     plan = IndexPlan("IVF256,SQ8", "cpu", 0.8, seal_at=2000, flat_below=0)
@@ -192,3 +193,16 @@ def test_rows_unlike_those_there_get_cells_of_their_own() -> None:
         live.settle()
     assert found(live, exact_of(rows), rows[-100:], 10) > 0.95
     live.close()
+
+
+@pytest.mark.parametrize("name", ["IVF32,SQ8", "IVF32,SQ6"])
+def test_more_threads_find_the_same(name: str) -> None:
+    made = learned(name)
+    alone = made.candidates(SCENE.queries, 25, 8)
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(4)
+    try:
+        together = made.candidates(SCENE.queries, 25, 8)
+    finally:
+        faiss.omp_set_num_threads(before)
+    assert np.array_equal(alone, together)

@@ -12,7 +12,7 @@ import pytest
 from benches.service.running_service import resident_bytes
 from index.collection import Collection
 from index.contracts import NOBODY, IndexEngineError, IndexPlan, RowsLostError
-from index.engines import faiss_engine, segments
+from index.engines import faiss_engine, merging
 from index.engines.builder import SegmentBuilder
 from index.engines.cell_tuning import CellTuner
 from index.engines.faiss_engine import FaissEngine
@@ -96,9 +96,7 @@ def test_vectors_in_files_answer_as_those_in_memory_do(save: Path, kept: bool) -
     (report,) = live.reports()
     assert report.type == "IVF64,SQ4"
     assert report.file_bytes_per_row == 4 * DIM
-    counted = (
-        DIM / 2 + 8 + 4 + 17 + 64 * 4 * DIM / COUNT
-    )  # codes, ids and lengths, what is not in the index, cells
+    counted = DIM / 2 + 8 + 17 + 64 * 4 * DIM / COUNT  # codes, ids, what is not in the index, cells
     assert counted - 1 < report.bytes_per_row < counted + 1
     assert "in a file" in str(report)
     assert found(live, EXACT, QUERIES, 10) >= 0.95
@@ -111,7 +109,7 @@ def test_vectors_in_files_answer_as_those_in_memory_do(save: Path, kept: bool) -
 
 
 def test_rows_that_are_filled_in_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "QUIET_TIER", 0)  # those that stay in memory do not join them
+    monkeypatch.setattr(merging, "QUIET_TIER", 0)  # those that stay in memory do not join them
     live = engine(tmp_path / "home", seal_at=1 << 20)
     with monkeypatch.context() as unsealed:
         unsealed.setattr(faiss_engine, "segments_to_merge", lambda *_, **__: [])

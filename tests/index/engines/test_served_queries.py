@@ -13,6 +13,8 @@ from index.contracts import IndexPlan
 from index.engines import served_queries, tuning
 from index.engines.cell_tuning import CellTuner
 from index.engines.faiss_engine import FaissEngine
+from index.engines.search_setting import OrdinaryReach, StrangeReach
+from index.engines.segment_search import search_segment
 from multifold.types import Metric
 from tests.index.engines.built import MARGIN, built, exact_of, found, measure_ordinary_queries
 from tests.waiting import until
@@ -85,10 +87,10 @@ def test_a_fixed_effort_misses_what_looking_further_finds(wide: FaissEngine) -> 
     part = wide.parts[0]
     assert part.ann is not None
     how = part.ann.setting(10)
-    truth = part.search("ip", UNLIKE, 10, None, replace(how, far=0.0))[0][:, -1:]
-    before = part.search("ip", UNLIKE, 10, None, replace(how, reach=None, far=None))[0]
+    truth = search_segment(part, "ip", UNLIKE, 10, None, replace(how, far=0.0))[0][:, -1:]
+    before = search_segment(part, "ip", UNLIKE, 10, None, replace(how, ordinary=None, far=None))[0]
     assert np.mean(before >= truth) < 0.9
-    assert np.mean(part.search("ip", UNLIKE, 10)[0] >= truth) > 0.95 - MARGIN
+    assert np.mean(search_segment(part, "ip", UNLIKE, 10)[0] >= truth) > 0.95 - MARGIN
     assert how.visited < 4 * how.effort
 
 
@@ -97,13 +99,13 @@ def test_each_query_looks_as_far_as_it_would_alone(wide: FaissEngine) -> None:
     assert part.ann is not None
     how = replace(part.ann.setting(10), far=None)
     both = np.concatenate([UNLIKE[:50], WIDE[:50]])
-    first = part.search("ip", both, 10, None, replace(how, reach=None))[0]
+    first = search_segment(part, "ip", both, 10, None, replace(how, ordinary=None))[0]
     cells = part.ann.cells_within_reach(both, part.ann.distances(both, first[:, -1]), how)
     assert cells is not None
     counts = (cells >= 0).sum(axis=1)
     assert counts[:50].mean() > 4 * counts[50:].mean()
-    together = part.search("ip", both, 10, None, how)
-    alone = [part.search("ip", both[place : place + 1], 10, None, how) for place in range(len(both))]
+    together = search_segment(part, "ip", both, 10, None, how)
+    alone = [search_segment(part, "ip", both[place : place + 1], 10, None, how) for place in range(len(both))]
     for all_of_them in zip(together, zip(*alone, strict=True), strict=True):
         assert np.array_equal(all_of_them[0], np.concatenate(all_of_them[1]))
 
@@ -113,15 +115,18 @@ def test_where_codes_hide_rows_strange_queries_score_more_candidates() -> None:
     part = engine.parts[0]
     assert part.ann is not None
     few = replace(
-        part.ann.setting(10), candidates=11, reach=100.0, far=None, further=1, near=-1.0, far_reach=100.0
+        part.ann.setting(10),
+        candidates=11,
+        ordinary=OrdinaryReach(-1.0, 100.0),
+        strange=StrangeReach(100.0),
+        far=None,
     )
     (truths,) = tuning.probe_truths("ip", part.rows, {"noise": KINDS["noise"]}, (10,), {})
-    recalls = [
-        truths[0].recall(truths[0].search(part.ann, replace(few, further=times)))[0] for times in (1, 9)
-    ]
+    ways = [replace(few, strange=StrangeReach(100.0, times)) for times in (1, 9)]
+    recalls = [truths[0].recall(truths[0].search(part.ann, way))[0] for way in ways]
     assert recalls[0] < 0.99
     assert recalls[1] >= 0.99
-    ids = part.search("ip", KINDS["noise"], 10, None, replace(few, further=9))[1]
+    ids = search_segment(part, "ip", KINDS["noise"], 10, None, ways[1])[1]
     assert all(len(set(row)) == 10 for row in ids.tolist())
     engine.close()
 

@@ -10,10 +10,11 @@ import pytest
 from benches.index import generated_vectors
 from benches.index.generated_vectors import VectorSet
 from index.contracts import FLAT, IndexPlan
-from index.engines import faiss_index, segments, tuning
+from index.engines import faiss_index, segment_search, tuning
 from index.engines.exact_engine import view_of
-from index.engines.faiss_index import FaissIndex, SearchSetting
+from index.engines.faiss_index import FaissIndex
 from index.engines.faiss_library import L2Reduction
+from index.engines.search_setting import SearchSetting
 from index.engines.segments import report_from_json
 from index.engines.tuning import ProbeTruth
 from multifold.types import Metric, Vectors
@@ -105,7 +106,7 @@ def test_codes_of_allowed_rows_are_searched_and_none_is_missed(
     metric: Metric, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a list of rows that nobody can write to is remembered, and rows that are removed are not found."""
-    monkeypatch.setattr(segments, "BEGIN", 0)
+    monkeypatch.setattr(segment_search, "BEGIN", 0)
     count = 8000
     scene, rng = sphere(count), np.random.default_rng(2)
     engine = built(scene, metric, IndexPlan("IVF128,SQ8", "cpu", 0.95, seal_at=count))

@@ -1,4 +1,4 @@
-"""The best of many scores, and segments that are due."""
+"""The best of many scores."""
 
 from random import Random
 
@@ -6,8 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.engines.exact_engine import view_of
-from index.engines.segments import Segment, best_scores, segments_to_merge
+from index.engines.segment_search import best_scores
 
 NUMBERS = st.floats(width=32, allow_nan=False)
 TELLING = [0.0, -0.0, 1.0, -1.0, 2.0**-149, -(2.0**-149), 3e38, -3e38, np.inf, -np.inf]
@@ -34,9 +33,3 @@ def test_the_best_are_those_that_sorting_by_score_and_place_puts_first(
     found = best_scores(scores, places, limit)
     np.testing.assert_array_equal(found[0], np.take_along_axis(scores, order, 1))
     np.testing.assert_array_equal(found[1], np.take_along_axis(places, order, 1))
-
-
-def test_nothing_is_due_without_rows() -> None:
-    empty = Segment(view_of(np.empty(0, np.int64), np.empty((0, 4), np.float32)))
-    assert segments_to_merge([empty], 1, lambda _: ()) == []
-    assert segments_to_merge([empty], 1, lambda _: (), quiet=True) == []

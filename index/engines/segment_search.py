@@ -1,0 +1,282 @@
+"""How a segment is searched by its index: choose, look, look further, compare the rest.
+
+Candidates come from FAISS, the dead and the not allowed are dropped, the rest is scored exactly. Where
+dropping leaves too few, the search reaches further, or scores each row where that is cheaper.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float32, Int64
+
+from index.contracts import NO_ROW, Ids, RowRankings
+from index.engines import file_search, scoring
+from index.engines.exact_engine import RowView
+from index.engines.faiss_index import FaissIndex, Selection
+from index.engines.search_setting import SearchSetting
+from index.engines.segments import Segment
+from multifold.compiling import compile_annotated
+from multifold.types import Metric, Vectors
+
+SCAN = 16  # a candidate costs as much as scoring so many rows
+NO_CELL = -1
+READ = 8  # and so many where vectors have to be read from a file
+SELECTED = 1 / 4  # of the rows: where no more are allowed, the codes of these alone are scored,
+CODE, PASSED = 3, 1 / 32  # each in the time of so many rows, and another is passed over in that of so many
+BEGIN = 1 << 20  # numbers that are scored in the time that a search of selected codes takes at least
+WIDER = 4  # how much further a search that found too few reaches
+
+
+def search_segment(
+    part: Segment,
+    metric: Metric,
+    queries: Vectors,
+    limit: int,
+    allowed: Ids | None = None,
+    how: SearchSetting | None = None,
+    count_unlike: Callable[[int], object] = int,
+) -> RowRankings:
+    """The best rows of each query by the index, best first, padded; `allowed` ids rise.
+
+    As many are looked for as were measured: by the last of them it is seen which cells are worth a look.
+    A query that is unlike all that was measured is compared with every row, and counted. If these are in
+    a file, it is compared with their codes.
+    """
+    choice = choose(part, limit, allowed, how)
+    if choice is None:
+        return file_search.nearest_rows(metric, part.rows, queries, limit, allowed)
+    setting, selects = choice
+    search = SegmentSearch(part, metric, queries, allowed, setting, selects, count_unlike)
+    found = search.look()
+    cells, unlike = search.left(found)
+    if unlike is not None and unlike.any():
+        count_unlike(int(unlike.sum()))
+        search.compare(found, cells, unlike)
+    if cells is not None and (cells[:, 0] != NO_CELL).any():
+        search.look_further(found, cells)
+    return found.scores[:, :limit], found.ids[:, :limit]
+
+
+def choose(
+    part: Segment, limit: int, allowed: Ids | None, how: SearchSetting | None
+) -> tuple[SearchSetting, bool] | None:
+    """How to search, and whether FAISS is told which rows count; None: to score each row is cheaper."""
+    assert part.ann is not None
+    chosen = _count(part, allowed)
+    share = max(chosen / len(part.rows.ids), 1e-9)
+    filtered = allowed is not None
+    selects = part.ann.cells is not None and share < 1 and (share <= SELECTED or not filtered)
+    how = how or part.ann.setting_among(limit, share, filtered=filtered, selected=selects)
+    if _cost(part, how, share, selects=selects) >= chosen or how.candidates > part.ann.most:
+        return None
+    return how if limit <= how.limit else replace(how, limit=limit), selects
+
+
+def _count(part: Segment, allowed: Ids | None) -> int:
+    """How many rows are living (and allowed), at most."""
+    rows = part.rows
+    if allowed is None:
+        return len(rows)
+    first, last = allowed.searchsorted(rows.ids[0]), allowed.searchsorted(rows.ids[-1], "right")
+    return min(int(last - first), len(rows))
+
+
+def _cost(part: Segment, how: SearchSetting, share: float, *, selects: bool) -> float:
+    """What a search of the index takes, in rows that are scored in the same time."""
+    assert part.ann is not None
+    if part.rows.file is not None:
+        return float(how.candidates * READ)
+    if not selects or part.ann.cells is None:
+        return float(how.candidates * SCAN)
+    centres = part.ann.cells.count
+    visited = min(1, max(how.effort, how.visited) / centres) * len(part.rows.ids)
+    scored = how.candidates + centres + visited * (PASSED + CODE * share)
+    return float(scored + BEGIN / part.rows.vectors.shape[1])
+
+
+@dataclass(eq=False)
+class Found:
+    """What each query has found so far, best first."""
+
+    scores: Float32[np.ndarray, "q k"]
+    places: Int64[np.ndarray, "q k"]  # in the segment
+    ids: Int64[np.ndarray, "q k"]
+    last: Float32[np.ndarray, " q"]  # the squared distance of the last row
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentSearch:
+    """Queries of a segment, and how hard they look for their best rows."""
+
+    part: Segment
+    metric: Metric
+    queries: Vectors
+    allowed: Ids | None
+    how: SearchSetting  # its limit is what is looked for
+    selects: bool  # whether FAISS is told which rows count; else candidates are dropped
+    count_unlike: Callable[[int], object]
+
+    @property
+    def ann(self) -> FaissIndex:
+        assert self.part.ann is not None
+        return self.part.ann
+
+    @cached_property
+    def selected(self) -> Selection | None:
+        """The rows that FAISS is to find; None: any."""
+        return self.part.selection(self.allowed) if self.selects else None
+
+    @property
+    def codes_alone(self) -> bool:
+        """Whether codes stand for rows that are in a file."""
+        return self.part.rows.file is not None and self.ann.cells is not None
+
+    def look(self) -> Found:
+        """Look into the first cells, and once more where too few of the candidates count."""
+        how = self.how
+        positions = self.ann.candidates(self.queries, how.candidates, how.effort, self.selected)
+        good = self._good(positions)
+        scores, places = rescore(self.metric, self.part.rows, self.queries, positions, good, how.limit)
+        last = self.ann.distances(self.queries, scores[:, -1])
+        found = Found(scores, places, self.part.ids_at(places), last)
+        if good is not None and (short := good.sum(axis=1) < how.needed).any():
+            found.scores[short], found.ids[short] = search_segment(
+                self.part,
+                self.metric,
+                self.queries[short],
+                how.limit,
+                self.allowed,
+                how.wider(WIDER),
+                self.count_unlike,
+            )
+            found.last[short] = -np.inf  # nothing is left to look for
+        return found
+
+    def left(self, found: Found) -> tuple[Int64[np.ndarray, "q e"] | None, Bool[np.ndarray, " q"] | None]:
+        """The other cells that may hold a nearer row (None: none), and who is unlike all measured."""
+        far = self.how.far
+        if far is not None and self.codes_alone:
+            found.last[found.last > far] = np.inf  # so all cells are searched
+        cells = self.ann.cells_within_reach(self.queries, found.last, self.how)
+        if far is None:
+            return cells, None
+        unlike: Bool[np.ndarray, " q"] = found.last > far
+        if cells is not None and cells.shape[1] * 2 > self.ann.efforts[1]:  # near to most cells
+            unlike |= (cells != NO_CELL).sum(axis=1) * 2 > self.ann.efforts[1]
+        return cells, unlike
+
+    def compare(
+        self, found: Found, cells: Int64[np.ndarray, "q e"] | None, unlike: Bool[np.ndarray, " q"]
+    ) -> None:
+        """Compare some queries with every row, and let them look no further."""
+        if self.codes_alone:
+            return
+        rows, queries, limit = self.part.rows, self.queries[unlike], self.how.limit
+        every = file_search.nearest_rows(self.metric, rows, queries, limit, self.allowed)
+        found.scores[unlike], found.ids[unlike] = every
+        if cells is not None:
+            cells[unlike] = NO_CELL
+
+    def look_further(self, found: Found, cells: Int64[np.ndarray, "q e"]) -> None:
+        """Look into these cells too. Strange queries begin again there, with more candidates."""
+        count = self.how.candidates
+        ordinary, strange = self.how.ordinary, self.how.strange
+        if ordinary is not None and strange is not None and strange.further > 1:
+            begin_again = found.last > ordinary.near
+            if begin_again.any():
+                count *= strange.further
+                found.places[begin_again] = NO_ROW  # for their first cells are among these
+        some = slice(None) if len(cells) == 1 else cells[:, 0] != NO_CELL  # a slice takes less time
+        more = self.ann.candidates_in(self.queries, cells, count, self.selected)[some]
+        positions = np.concatenate([found.places[some], more], axis=1)
+        good, queries, limit = self._good(positions), self.queries[some], self.how.limit
+        scores, places = rescore(self.metric, self.part.rows, queries, positions, good, limit)
+        found.scores[some], found.ids[some] = scores, self.part.ids_at(places)
+
+    def _good(self, positions: Int64[np.ndarray, "q c"]) -> Bool[np.ndarray, "q c"] | None:
+        """Which candidates are there, alive and allowed; None: all are."""
+        rows = self.part.rows
+        good = positions >= 0
+        if rows.alive is not None:
+            good &= rows.alive[positions]
+        if self.allowed is not None and not self.selects:
+            ids = rows.ids[positions]
+            places = np.minimum(np.searchsorted(self.allowed, ids), len(self.allowed) - 1)
+            good &= self.allowed[places] == ids
+        return None if np.count_nonzero(good) == good.size else good
+
+
+def search_once(
+    ann: FaissIndex, metric: Metric, rows: RowView, queries: Vectors, setting: SearchSetting
+) -> RowRankings:
+    """One search of rows that are all alive, in an index without cells, as this setting says."""
+    positions = ann.candidates(queries, setting.candidates, setting.effort)
+    scores, places = rescore(metric, rows, queries, positions, positions >= 0, setting.limit)
+    return scores, Segment(rows, ann).ids_at(places)
+
+
+def rescore(
+    metric: Metric,
+    rows: RowView,
+    queries: Vectors,
+    positions: Int64[np.ndarray, "q c"],
+    good: Bool[np.ndarray, "q c"] | None,
+    limit: int,
+) -> tuple[Float32[np.ndarray, "q k"], Int64[np.ndarray, "q k"]]:
+    """Scores and places of the best of the good candidates (None: all), padded; ties: the smaller place."""
+    if good is not None:
+        positions = np.where(good, positions, NO_ROW)
+    if rows.file is None:
+        scores = scoring.exact_scores_at(metric, queries, rows.vectors, positions)
+    else:
+        scores = file_search.scores_at(metric, rows, queries, positions)
+    if good is not None:
+        scores[~good] = -np.inf
+    scores, places = best_scores(scores, positions, limit)
+    return _padded(scores, -np.inf, limit), _padded(places, NO_ROW, limit)
+
+
+def _padded(array: np.ndarray, filler: float | int, limit: int) -> np.ndarray:
+    missing = limit - array.shape[1]
+    return np.pad(array, ((0, 0), (0, missing)), constant_values=filler) if missing > 0 else array
+
+
+def best_scores(
+    scores: Float32[np.ndarray, "q c"], places: Int64[np.ndarray, "q c"], limit: int
+) -> tuple[Float32[np.ndarray, "q k"], Int64[np.ndarray, "q k"]]:
+    """The best scores of each row and their places (below 2³¹), best first; ties go to the smaller place."""
+    keys: Int64[np.ndarray, "q c"] = np.empty(scores.shape, np.int64)
+    _write_keys(scores, places, keys)
+    keys.sort(axis=1)  # many times faster than pairs
+    shape = len(keys), min(limit, keys.shape[1])
+    best, where = np.empty(shape, np.float32), np.empty(shape, np.int64)
+    _read_keys(keys, best, where)
+    return best, where
+
+
+@compile_annotated("keys")
+def _write_keys(
+    scores: Float32[np.ndarray, "q c"], places: Int64[np.ndarray, "q c"], keys: Int64[np.ndarray, "q c"]
+) -> None:
+    """Integers that rise as the best come first: the bits of negated scores, and then places."""
+    bits = (np.float32(0) - scores).view(np.int32)
+    for row in range(len(keys)):
+        for at in range(keys.shape[1]):
+            rising = bits[row, at] ^ ((bits[row, at] >> 31) & 0x7FFF_FFFF)
+            keys[row, at] = (np.int64(rising) << 32) | (places[row, at] & 0xFFFF_FFFF)
+
+
+@compile_annotated("scores", "places")
+def _read_keys(
+    keys: Int64[np.ndarray, "q c"], scores: Float32[np.ndarray, "q k"], places: Int64[np.ndarray, "q k"]
+) -> None:
+    """What the first of the keys were made of."""
+    bits = np.empty(scores.shape, np.int32)
+    for row in range(len(places)):
+        for at in range(places.shape[1]):
+            rising = np.int32(keys[row, at] >> 32)
+            bits[row, at] = rising ^ ((rising >> 31) & 0x7FFF_FFFF)
+            places[row, at] = np.int32(keys[row, at] & 0xFFFF_FFFF)
+    scores[:] = np.float32(0) - bits.view(np.float32)

@@ -28,8 +28,8 @@ BACKLOG = 2048
 GRACE_SECONDS = 30  # seconds for what was accepted to be finished after a signal
 # Longer than clients and proxies keep an idle connection (5 to 60 s): where the service closes it first,
 # a request on its way fails, and a POST may not be repeated.
-IDLE_SECONDS = 75  # that an idle connection is kept
-CHECK_SECONDS = 60  # for each request of the check
+IDLE_CONNECTION_SECONDS = 75  # that an idle connection is kept
+REQUEST_SECONDS = 60  # for each request of the check
 SWITCH_SECONDS = 0.0005  # that a thread keeps the interpreter from others: ten times less than is usual
 GC_THRESHOLD = 20_000  # new objects between two collections
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -55,7 +55,7 @@ def run_until_stopped(collections: Collections, bound: socket.socket) -> int:
     """Serve until a signal comes; 0 if all went well."""
     app = create_app(collections.settings, collections)
     options: dict[str, Any] = {"log_level": "warning", "access_log": False, "server_header": False}
-    options |= {"timeout_graceful_shutdown": GRACE_SECONDS, "timeout_keep_alive": IDLE_SECONDS}
+    options |= {"timeout_graceful_shutdown": GRACE_SECONDS, "timeout_keep_alive": IDLE_CONNECTION_SECONDS}
     server = uvicorn.Server(uvicorn.Config(app, **options))
     collections.is_stopping = lambda: server.should_exit
     settings = collections.settings
@@ -111,7 +111,7 @@ class StartupCheck:
         """Send one request, which must succeed; the seconds until its answer."""
         to = urlsplit(self.url)
         # a client of httpx would load certificates and more
-        with closing(HTTPConnection(to.hostname or "", to.port, timeout=CHECK_SECONDS)) as connection:
+        with closing(HTTPConnection(to.hostname or "", to.port, timeout=REQUEST_SECONDS)) as connection:
             start = time.perf_counter()
             connection.request(method, path, body, {"content-type": "application/json"})
             answer = connection.getresponse()

@@ -48,7 +48,7 @@ with needs_extra("serve"):
 Asked = ParamSpec("Asked")
 Result = TypeVar("Result")
 
-ATTEMPTS = 10  # moments of the store that a search takes until the engines are of the same version
+SEARCH_ATTEMPTS = 10  # moments of the store that a search takes until the engines are of the same version
 
 
 class CollectionError(MultifoldError):
@@ -229,7 +229,7 @@ class Collection(AbstractContextManager["Collection"]):
         for query in queries:
             query.check(self._space.dim)
         found = self._answers(queries)
-        for _ in range(ATTEMPTS):
+        for _ in range(SEARCH_ATTEMPTS):
             if not (missed := [query for query, hits in zip(queries, found, strict=True) if hits is None]):
                 break
             with self._newest():

@@ -21,7 +21,7 @@ from multifold.files import feature_shards
 from multifold.manifest import read as read_manifest
 from multifold.types import ASPECTS, KIND_OF_ASPECT, Aspect, Features, Item, Kind, Observation
 
-ITEMS = 1_024  # read at once
+ITEMS_AT_ONCE = 1_024  # read at once
 GatherFeatures: TypeAlias = Callable[[Sequence[int]], Features]
 ImportedRow: TypeAlias = tuple[str, str, int | None, str | None]  # item, kind, number if it has one, text
 
@@ -75,8 +75,8 @@ class EmbeddingRows:
         """Items in the order of their first rows, some at a time."""
         count = self._spool.execute(NAMES).rowcount
         self._spool.execute(BY_ITEM)
-        for start in range(0, count, ITEMS):
-            rows = self._spool.execute(SOME, (start, start + ITEMS)).fetchall()
+        for start in range(0, count, ITEMS_AT_ONCE):
+            rows = self._spool.execute(SOME, (start, start + ITEMS_AT_ONCE)).fetchall()
             yield [self._item(list(some)) for _, some in groupby(rows, key=itemgetter(0))]
 
     def lacking(self, kind: Kind) -> str | None:

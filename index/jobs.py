@@ -28,7 +28,7 @@ MAX_LOST_WORKERS = 3  # times that a job may lose its worker
 GIVEN_UP = f"given up: {MAX_LOST_WORKERS} times the service ended while it was running"
 ID = re.compile(r"[0-9a-f]{32}")
 KEPT_JOBS = 200  # jobs that have ended
-MOST_ERRORS = 100
+JOB_ERRORS = 100
 LONGEST_ERROR = 1000  # characters
 
 tables = sa.MetaData()
@@ -70,7 +70,7 @@ class JobProgress:
 
     def error(self, sentence: str) -> None:
         """Note what went wrong; beyond some, only how often."""
-        if len(self.errors) < MOST_ERRORS:
+        if len(self.errors) < JOB_ERRORS:
             self.errors.append(sentence[:LONGEST_ERROR])
         self.result["errors"] = self.result.get("errors", 0) + 1
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Float64
 Weights: TypeAlias = Float64[np.ndarray, " w"]
 Derivatives: TypeAlias = Callable[[Weights], tuple[Weights, Float64[np.ndarray, "w w"]]]  # slope and bend
 Step: TypeAlias = Callable[[Weights, Weights], Weights | None]  # from some weights by a step; None ends
-STEPS = 40  # of Newton's method at most, and halvings of one
+NEWTON_STEPS = 40  # of Newton's method at most, and halvings of one
 SETTLED = 1e-6  # nats by which a step must make a fit better
 LONGEST_STEP = 1.0  # of a weight
 
@@ -20,7 +20,7 @@ def newton(start: Weights, derivatives: Derivatives, least: Weights, step: Step)
     Others are solved for without those that stay at their least value.
     """
     weights = start
-    for _ in range(STEPS):
+    for _ in range(NEWTON_STEPS):
         slope, bend = derivatives(weights)
         free = (weights > least) | (slope < 0)
         full = np.zeros(len(weights))
@@ -47,7 +47,7 @@ def steps_down(loss: Callable[[Weights], float], least: Weights) -> Step:
 
     def step(weights: Weights, full: Weights) -> Weights | None:
         now = loss(weights)
-        for _ in range(STEPS):
+        for _ in range(NEWTON_STEPS):
             moved = np.maximum(weights - full, least)
             if (after := loss(moved)) < now:
                 return None if now - after < SETTLED else moved

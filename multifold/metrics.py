@@ -20,7 +20,7 @@ Mask: TypeAlias = Bool[np.ndarray, "q g"]
 PerQuery: TypeAlias = Float64[np.ndarray, " q"]
 Relevant: TypeAlias = Mask | Sequence[Int[np.ndarray, " _"]]
 
-CHUNK = 1 << 20  # scores in one step
+SCORES_A_STEP = 1 << 20  # scores in one step
 NOWHERE = np.iinfo(np.int64).max
 STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)  # 97.5 % quantiles, 1 freedom on
 NORMAL = 1.96
@@ -118,7 +118,7 @@ def half_width(values: Sequence[float]) -> float:
 
 
 def _chunks(queries: int, gallery: int) -> Iterator[slice]:
-    step = max(1, CHUNK // max(gallery, 1))
+    step = max(1, SCORES_A_STEP // max(gallery, 1))
     return (slice(start, min(start + step, queries)) for start in range(0, queries, step))
 
 

@@ -38,7 +38,7 @@ from training.run import learning_rate, make_optimizer
 from training.towers import TwoTowerModel
 from training.towers.tokenizers import TrainedTokenizer
 
-AT_ONCE = 64  # pictures in memory
+PICTURES_AT_ONCE = 64  # pictures in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +114,8 @@ def read_items(
 
 def _pictures(views: ItemViews | LazyViews) -> Iterator[np.ndarray]:
     items, most = views.shape[:2]
-    for start in range(0, items * most, AT_ONCE):
-        rows = np.arange(start, min(items * most, start + AT_ONCE))
+    for start in range(0, items * most, PICTURES_AT_ONCE):
+        rows = np.arange(start, min(items * most, start + PICTURES_AT_ONCE))
         yield np.asarray(views[rows // most, rows % most])
 
 

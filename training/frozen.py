@@ -15,7 +15,7 @@ from training.batches import TrainingItems
 from training.recipes.schema import Recipe
 from training.towers import TwoTowerModel
 
-AT_ONCE = 256  # observations
+OBSERVATIONS_AT_ONCE = 256  # observations
 
 
 def without_frozen(model: TwoTowerModel, recipe: Recipe) -> TwoTowerModel:
@@ -57,8 +57,8 @@ def _features(
     tower.eval()
     parts: list[Tensor] = []
     with torch.inference_mode():
-        for start in range(0, count, AT_ONCE):
-            rows = np.arange(start, min(count, start + AT_ONCE))
+        for start in range(0, count, OBSERVATIONS_AT_ONCE):
+            rows = np.arange(start, min(count, start + OBSERVATIONS_AT_ONCE))
             parts.append(tower(torch.from_numpy(np.array(observed(rows))).to(device)).float().cpu())
     tower.train(learning)
     return torch.cat(parts).numpy()

@@ -14,10 +14,10 @@ from index.search.model import UNFITTED
 from multifold.errors import MultifoldError
 from multifold.types import Features
 
-FEW = 8  # items from which a collection is fitted
+FIRST_FIT_ITEMS = 8  # items from which a collection is fitted
 QUICK = 40  # items of a first fit
 GROWTH = 1.5  # how much larger it is when it is fitted again
-QUIET, LONGEST = 1.0, 60.0  # seconds without a change until a fit begins, and that it waits at most
+QUIET, LONGEST_DELAY = 1.0, 60.0  # seconds without a change until a fit begins, and that it waits at most
 FEW_VERDICTS = 8  # new ones for which it is fitted again, or as many as it was fitted on
 log = logging.getLogger("multifold.app")
 
@@ -68,7 +68,7 @@ class EvidenceFitter:
         if not self._waiting.acquire(blocking=False):
             return  # the fit that is to come knows of this change
         try:
-            end = time.monotonic() + LONGEST
+            end = time.monotonic() + LONGEST_DELAY
             while (left := min(self.changed + QUIET, end) - time.monotonic()) > 0:
                 time.sleep(left)
         finally:
@@ -77,5 +77,5 @@ class EvidenceFitter:
 
     def _wait_for_growth(self, version: int) -> None:
         """The next fit comes with so much more than this version of the collection."""
-        self.next_version = max(FEW, int(GROWTH * version))
+        self.next_version = max(FIRST_FIT_ITEMS, int(GROWTH * version))
         self._new_verdicts = 0

@@ -17,7 +17,7 @@ from multifold.payload import MACHINE_TAGS
 from multifold.types import Item
 
 NO_KEY = "tags"  # of tags that are values of no key
-PAGE = 200  # items that are changed together
+ITEMS_A_CHANGE = 200  # items that are changed together
 
 
 def tags_in(payload: Mapping[str, Any], key: str) -> list[str]:
@@ -87,4 +87,4 @@ def _change(service: CollectionService, ids: Sequence[str], change: Callable[[It
 
 
 def _pages(names: Sequence[str]) -> Iterable[Sequence[str]]:
-    return [names[start : start + PAGE] for start in range(0, len(names), PAGE)]
+    return [names[start : start + ITEMS_A_CHANGE] for start in range(0, len(names), ITEMS_A_CHANGE)]

@@ -26,7 +26,7 @@ from app.pull.published_files import VARIANTS
 
 WORK = "app.commands.run_pull"
 PACKAGED = "packaged"  # the bundle that is made of installed packages, without what fetches others
-MOST_BYTES = 8 * 10**9
+PULLED_BYTES = 8 * 10**9
 
 
 class ChooseWork(argparse.Action):
@@ -62,4 +62,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--rig", default="ring6", help="cameras that draw the views of meshes (default: ring6)")
     add("--hub", metavar="URL", help="address of another hub")
     about = "most that is downloaded, default: %(default)s"
-    add("--max-bytes", "--most", dest="most", type=int, default=MOST_BYTES, metavar="BYTES", help=about)
+    add("--max-bytes", "--most", dest="most", type=int, default=PULLED_BYTES, metavar="BYTES", help=about)

@@ -24,7 +24,7 @@ from app.errors import ApiError
 Request = TypeVar("Request")
 Answer = TypeVar("Answer")
 LONGEST_RETRY_SECONDS = 30
-LONGEST_WAIT = 5.0  # seconds, by how long requests take lately
+LONGEST_RETRY = 5.0  # seconds, by how long requests take lately
 SMOOTHING = 0.1
 UNIT_SECONDS = 0.02  # for a batch of what others wait for meanwhile
 CLIENTS_ROOM = 4  # times as much as one client has, for all
@@ -75,7 +75,7 @@ class Batcher(Generic[Request, Answer]):
         room: int,
         threads: int = 1,
         watch: OnBatch = ignore_batch,
-        patience: float = LONGEST_WAIT,
+        patience: float = LONGEST_RETRY,
         cost: Callable[[Request], float] = same_cost,
         unit_seconds: float = math.inf,
     ) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from app.concurrency.batching import LONGEST_WAIT, Batcher, OnBatch, ignore_batch
+from app.concurrency.batching import LONGEST_RETRY, Batcher, OnBatch, ignore_batch
 from renderers.lanes import RenderLane, SlowMeshError
 
 T = TypeVar("T")
@@ -16,7 +16,7 @@ class ThreadPool:
     """A bounded pool; work whose caller was cancelled is dropped, unless it has begun."""
 
     def __init__(
-        self, threads: int, room: int, watch: OnBatch = ignore_batch, patience: float = LONGEST_WAIT
+        self, threads: int, room: int, watch: OnBatch = ignore_batch, patience: float = LONGEST_RETRY
     ) -> None:
         self._works: Batcher[Callable[[], Any], Any] = Batcher(
             lambda works: [work() for work in works],

@@ -12,7 +12,7 @@ from multifold.types import Item
 from renderers.mesh.formats.mesh_file import digest_content
 
 UNSAFE = re.compile(r'[\x00-\x1f\\:*?"<>|]')
-LONGEST = 200  # bytes of a folder's name; file systems take 255, and names of files are a little longer
+NAME_BYTES = 200  # bytes of a folder's name; file systems take 255, and names of files are a little longer
 MISSING = "MISSING.txt"
 
 
@@ -71,7 +71,7 @@ def _folders(items: Sequence[Item]) -> Iterator[str]:
 
 
 def _shortened(name: str) -> str:
-    return name.encode()[:LONGEST].decode(errors="ignore")
+    return name.encode()[:NAME_BYTES].decode(errors="ignore")
 
 
 def _files(blobs: Blobs, folder: str, item: Item) -> Iterator[tuple[str, str]]:

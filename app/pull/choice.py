@@ -17,7 +17,7 @@ from multifold.manifest import ManifestEntry
 from multifold.metrics import bootstrap, ranks, recall_at_k
 from multifold.types import pool_mean
 
-MOST_ITEMS = 400
+COMPARED_ITEMS = 400
 LEAST_ITEMS = 10
 CUTS = (1, 5, 10)
 
@@ -34,7 +34,7 @@ class CaptionedPictures:
 def read_captioned(source: Path) -> CaptionedPictures:
     """The captioned pictures of a folder or a manifest; of many items, some from every part of it."""
     entries = [one for one in _entries(source) if one.images and one.texts]
-    step = max(1, -(-len(entries) // MOST_ITEMS))
+    step = max(1, -(-len(entries) // COMPARED_ITEMS))
     kept = [(entry, readable) for entry in entries[::step] if (readable := _readable(entry.images))]
     if len(kept) < LEAST_ITEMS:
         found = f"{source} has {len(kept)} pictures with captions"

@@ -152,7 +152,7 @@ def _picture_tower(bridge: Bridge, width: int) -> ModelProto:
 def _unit(tower: TowerGraph, vectors: str, length: float) -> str:
     """Vectors at one length."""
     norms = tower.add("ReduceL2", [vectors], f"{vectors} norms", axes=[1], keepdims=1)
-    norms = tower.add("Max", [norms, tower.constant("least", graphs.LEAST)], f"{vectors} safe")
+    norms = tower.add("Max", [norms, tower.constant("least", graphs.SMALLEST_NORM)], f"{vectors} safe")
     scale = tower.add("Div", [tower.constant(f"{vectors} length", length), norms], f"{vectors} scale")
     return tower.add("Mul", [vectors, scale], f"{vectors} unit")
 
@@ -172,7 +172,7 @@ def _text_tower(bridge: Bridge, width: int) -> ModelProto:
         helper.make_node("Sign", ["lengths"], ["says"]),
         helper.make_node("Mul", ["unit", "says"], ["feature"]),
     ]
-    constants = {"middle": bridge.middle, "axes": axes, "least": np.array(graphs.LEAST, np.float32)}
+    constants = {"middle": bridge.middle, "axes": axes, "least": np.array(graphs.SMALLEST_NORM, np.float32)}
     given = helper.make_tensor_value_info("sentences", TensorProto.FLOAT, ["b", numbers])
     feature = helper.make_tensor_value_info("feature", TensorProto.FLOAT, ["b", width])
     return graphs.own_graph("meaning", nodes, given, feature, constants)

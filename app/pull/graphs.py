@@ -22,7 +22,7 @@ MASK_INPUT = "attention_mask"
 LEAST_OPSET = 11
 OWN_OPSET = 17  # of graphs that are ours from the first node
 OWN_IR = 8
-LEAST = 1e-8  # that a vector is divided by
+SMALLEST_NORM = 1e-8  # that a vector is divided by
 LARGE_WEIGHTS = 2**30  # bytes; above, weights lie beside the graph, which may not exceed 2 GiB itself
 
 
@@ -92,7 +92,7 @@ def geometry_graph() -> ModelProto:
         helper.make_node("Div", ["features", "safe"], ["out"]),
     ]
     tensor = partial(helper.make_tensor_value_info, elem_type=TensorProto.FLOAT, shape=["b", "n"])
-    least = {"least": np.array(LEAST, np.float32)}
+    least = {"least": np.array(SMALLEST_NORM, np.float32)}
     return own_graph("geometry", nodes, tensor("features"), tensor("out"), least)
 
 

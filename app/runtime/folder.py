@@ -47,7 +47,7 @@ SETTLE_LOOKS = 5  # looks for which a pass waits until the folder comes to rest
 TRY_AGAIN_SECONDS = 5.0
 CLOSE_SECONDS = 25.0  # for what is under way when the service ends
 LEAST_TASKS = 64  # of a pass, so that one goes on in a folder that changes all the time
-MOST_SHOWN = 1_000  # files that are listed with their reasons
+LISTED_FILES = 1_000  # files that are listed with their reasons
 
 
 @dataclass
@@ -108,8 +108,8 @@ class FolderFollower:
 
     def report(self) -> FolderAnswer:
         """How far it is, and what was left out."""
-        refused = tuple(map(self._shown, self._refused.problems[:MOST_SHOWN]))
-        notes = tuple(map(self._shown, self._refused.notes[:MOST_SHOWN]))
+        refused = tuple(map(self._shown, self._refused.problems[:LISTED_FILES]))
+        notes = tuple(map(self._shown, self._refused.notes[:LISTED_FILES]))
         return FolderAnswer(folder=self._status, refused=refused, notes=notes)
 
     def _shown(self, problem: FileProblem) -> RefusedFile:

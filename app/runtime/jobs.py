@@ -21,7 +21,7 @@ from multifold.types import JobState
 log = logging.getLogger("multifold.app")
 POLL_SECONDS, REPORT_SECONDS = 2.0, 1.0  # seconds between two polls for work, and between two reports
 FOLLOW_SECONDS = 1.0  # between two looks at a job that is followed, which another process may run
-IDLE_SECONDS = 600.0  # after which a follower of a job that does not change is let go
+IDLE_STREAM_SECONDS = 600.0  # after which a follower of a job that does not change is let go
 KEY_FIELD = "key_name"  # of a job's spec: whose job it is
 JobHandler: TypeAlias = Callable[[TakenJob, JobProgress], Awaitable[None]]
 
@@ -72,7 +72,7 @@ class JobRunner:
         """
         yield job
         changed = time.monotonic()
-        while job.ended is None and not is_stopping() and time.monotonic() < changed + IDLE_SECONDS:
+        while job.ended is None and not is_stopping() and time.monotonic() < changed + IDLE_STREAM_SECONDS:
             with suppress(StoreError):  # which the store has logged
                 former, job = job, await asyncio.shield(self._look(job.id).found)
                 if job != former:

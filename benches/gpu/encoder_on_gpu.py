@@ -8,7 +8,7 @@ import numpy as np
 
 from benches.reporting import head, row, steady_seconds
 from multifold.bundle import bundle as bundles
-from multifold.bundle.encoder import BATCH, CPU_PROVIDER, Encoder, available_providers
+from multifold.bundle.encoder import CPU_PROVIDER, INPUTS_AT_ONCE, Encoder, available_providers
 from multifold.types import Features
 
 SENTENCE = "a small round table of dark wood with four thin legs and a shelf below"
@@ -27,11 +27,11 @@ def measure_bundle(folder: Path, provider: str) -> str:
     encoder = Encoder(bundles.load(folder), provider=provider)
     rng = np.random.default_rng(0)
     size = encoder.bundle.image.size
-    pixels = rng.integers(0, 256, (BATCH, size, size, 3), dtype=np.uint8)
-    tokens = encoder.tokenizer([SENTENCE] * BATCH).ids
+    pixels = rng.integers(0, 256, (INPUTS_AT_ONCE, size, size, 3), dtype=np.uint8)
+    tokens = encoder.tokenizer([SENTENCE] * INPUTS_AT_ONCE).ids
     towers = (encoder.pixels, pixels), (encoder.tokens, tokens)
     one = [f"{1e3 * time_tower(tower, inputs[:1]):.2f} ms" for tower, inputs in towers]
-    many = [f"{BATCH / time_tower(tower, inputs):.0f}" for tower, inputs in towers]
+    many = [f"{INPUTS_AT_ONCE / time_tower(tower, inputs):.0f}" for tower, inputs in towers]
     device = "CPU" if provider == CPU_PROVIDER else "CUDA"
     return row(encoder.bundle.name, device, *one, *many)
 

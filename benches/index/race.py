@@ -34,7 +34,7 @@ LIMIT = 10
 RECALLS = (0.95, 0.99)
 NUMBERS = 1000
 BOUNDS = {"none": None, "50 %": NUMBERS // 2, "5 %": NUMBERS // 20, "0.1 %": NUMBERS // 1000}
-PIECE = 4096  # rows of one call that adds
+ADDED_ROWS = 4096  # rows of one call that adds
 WIDEST = 4096
 TOGETHER, BATCHES = 16, 32  # queries of one batch, and batches that are timed
 SECONDS = 3.0  # that single queries are timed for, at most
@@ -135,8 +135,8 @@ class Race:
         before = resident_bytes(os.getpid())
         start = time.perf_counter()
         cpu = time.process_time()
-        for first in range(0, len(self.rows), PIECE):
-            ids = np.arange(first, min(first + PIECE, len(self.rows)))
+        for first in range(0, len(self.rows), ADDED_ROWS):
+            ids = np.arange(first, min(first + ADDED_ROWS, len(self.rows)))
             racer.add(ids, self.rows[ids], self.numbers[ids])
         racer.build()
         took = f"{time.perf_counter() - start:.1f} s", f"{time.process_time() - cpu:.1f} s"

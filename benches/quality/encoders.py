@@ -13,7 +13,7 @@ from multifold.bundle import canary
 from multifold.bundle.encoder import Encoder
 
 TOWERS = ("text.onnx", "image.onnx", "points.onnx")
-FEW = 64  # numbers of a tensor that stays as it is
+KEPT_NUMBERS = 64  # numbers of a tensor that stays as it is
 
 
 def write_random_bundle(source: Path, folder: Path) -> Path:
@@ -24,7 +24,7 @@ def write_random_bundle(source: Path, folder: Path) -> Path:
         model = onnx.load(path)
         for tensor in model.graph.initializer:
             values = numpy_helper.to_array(tensor)
-            if values.dtype == np.float32 and values.size > FEW and np.isfinite(values).all():
+            if values.dtype == np.float32 and values.size > KEPT_NUMBERS and np.isfinite(values).all():
                 mixed = random.permutation(values.ravel()).reshape(values.shape)
                 tensor.CopyFrom(numpy_helper.from_array(mixed, tensor.name))
         onnx.save(model, path)

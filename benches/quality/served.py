@@ -82,7 +82,7 @@ def serve(data: Path, bundle: Path) -> Iterator[ServedCollection]:
     """A service that fits only when it is told to, and keeps the vectors of all questions."""
     settings = Settings(data=data, bundle=bundle, threads=1, cache=1 << 14, max_body=LARGEST)
     with (
-        mock.patch.object(evidence, "FEW", NEVER),
+        mock.patch.object(evidence, "FIRST_FIT_ITEMS", NEVER),
         open_collections(settings) as shelf,
         TestClient(create_app(settings, shelf), base_url=settings.url) as client,
     ):

@@ -27,7 +27,7 @@ LONGEST = 120.0  # seconds
 LARGE_PAYLOAD, LARGE_ITEMS = 1_000_000, 150  # characters; items of them
 JOBS, JOB_ITEMS, JOB_TEXT = 5, 20_000, 500  # of 10 MB each
 SETTLE_SECONDS = 20.0
-PIECE = 1 << 16
+READ_BYTES = 1 << 16
 COLUMNS = (
     "beside it",
     "rate, of the idle one",
@@ -162,7 +162,7 @@ def send(connection: HTTPConnection, method: str, path: str, body: bytes) -> tup
     connection.request(method, path, body, {"content-type": "application/json"})
     answer = connection.getresponse()
     piece = last = b""
-    while piece := answer.read(PIECE):
+    while piece := answer.read(READ_BYTES):
         last = piece
     return answer.status, last
 

@@ -26,8 +26,8 @@ from index.cluster.payload_fields import condition_of, tokens_of
 from index.cluster.recall_monitor import RecallMonitor
 from index.contracts import EngineKey, Ids, IndexEngine, Space
 from index.engine_set.engine_set import (
-    BATCH,
     NEVER,
+    OBSERVATIONS_AT_ONCE,
     EngineSet,
     ProgressCallback,
     ignore_progress,
@@ -109,7 +109,7 @@ GRACE = 120.0  # seconds that ended rows stay: longer than any search takes
 MOST_ENDED = 1_000  # changes; rows that ended before the last so many stay
 SHORT_GRACE = 10.0  # seconds only: searches meet what ended, and drop it
 STALLED = 15.0  # seconds without progress after which the feeding process is not waited for
-PAUSE = 0.02  # seconds between two checks of how far it is
+CHECK_SECONDS = 0.02  # seconds between two checks of how far it is
 
 
 class ClusterEngineSet(EngineSet):
@@ -162,7 +162,7 @@ class ClusterEngineSet(EngineSet):
                     finally:
                         self._feeds = False
                     return
-            time.sleep(PAUSE)
+            time.sleep(CHECK_SECONDS)
         yield
 
     def catch_up(self, store: Store, on_progress: ProgressCallback = ignore_progress) -> None:  # noqa: ARG002
@@ -282,13 +282,13 @@ class ClusterEngineSet(EngineSet):
                 raise ClusterError(
                     "The cluster lacks the last changes, and nobody feeds it: start a service."
                 )
-            time.sleep(PAUSE)
+            time.sleep(CHECK_SECONDS)
 
     def _feed(self, mark: FeedMark) -> None:
         """Write what is newer than the mark; what was written before does no harm."""
         self._adopt(mark)
         with self._store.moment() as now:
-            progress = ChangesSince(now, mark.fed, BATCH)
+            progress = ChangesSince(now, mark.fed, OBSERVATIONS_AT_ONCE)
             for batch in progress.batches():
                 facts = read_facts(now, np.unique(edition_of(batch.rows)).tolist())
                 tokens = {edition: tokens_of(some) for edition, some in facts.items()}
@@ -337,7 +337,7 @@ class ClusterEngineSet(EngineSet):
             rows = self._at(segment).ids()
             return rows[~self._counts(rows) & (edition_of(rows) <= mark.fed)]
         with self._store.moment() as now:
-            ended = ChangesSince(now, mark.swept, BATCH).ended(until)
+            ended = ChangesSince(now, mark.swept, OBSERVATIONS_AT_ONCE).ended(until)
         side, kind = segment
         if kind == "pooled":
             return pooled_row(np.array([edition for edition, _ in ended], np.int64), side)

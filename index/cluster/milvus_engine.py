@@ -47,14 +47,14 @@ from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedQueries
 from multifold.types import Metric, Vector, Vectors
 
-MOST = 16_384  # hits that Milvus gives
-BYTES = 1 << 25  # of vectors in one call
-PAGE = 4_096  # rows in one call
-FEW = 1_024  # rows that are fetched and scored directly
+MOST_HITS = 16_384  # hits that Milvus gives
+VECTOR_BYTES_A_CALL = 1 << 25  # of vectors in one call
+ROWS_A_CALL = 4_096  # rows in one call
+FETCHED_ROWS = 1_024  # rows that are fetched and scored directly
 LISTED = 4_096  # allowed rows that Milvus finds faster by their ids than by their facts
 SPARE = 4  # candidates beyond the limit
-NEAR = 4  # where one of so many rows is allowed, looking that much further takes less time than a filter
-AT_ONCE = 8  # searches of one query that Milvus is asked together
+ROWS_FOR_AN_ALLOWED_ONE = 4  # up to so many, looking that much further takes less time than a filter
+SEARCHES_A_CALL = 8  # searches of one query that Milvus is asked together
 WIDER = 4  # how much further a search reaches that found too few
 LEAST_MEASURED = 4_096  # rows; fewer are found as it is
 UNIT = 1e-3  # how far from 1 a length may be
@@ -92,7 +92,7 @@ class MilvusEngine:
         self._size: int | None = None  # now, if that is known
         self._counted: int | None = None  # at some time
         self._changes = 0
-        self._page = max(1, min(PAGE, BYTES // (4 * dim)))
+        self._page = max(1, min(ROWS_A_CALL, VECTOR_BYTES_A_CALL // (4 * dim)))
         self.written = 0  # the cluster's time of the last write, which others see; 0: read as of now
         self.measured: SegmentReport | None = None
         self.served = ServedQueries()
@@ -126,8 +126,8 @@ class MilvusEngine:
         """Remove rows; ids that are not there are ignored."""
         if not len(ids) or self._attached() is None:
             return
-        for start in range(0, len(ids), PAGE):
-            self.see(self._link.remove(self.name, _among(ids[start : start + PAGE])))
+        for start in range(0, len(ids), ROWS_A_CALL):
+            self.see(self._link.remove(self.name, _among(ids[start : start + ROWS_A_CALL])))
 
     def see(self, written: int) -> None:
         """Read from now on what was written until then, by any process."""
@@ -143,7 +143,7 @@ class MilvusEngine:
             return _nothing(len(queries), limit)
         allowed = None if allowed is None else sort_unique(allowed)
         reach = self._candidate_count(limit)
-        few = (self._last_count() if allowed is None else len(allowed)) <= FEW
+        few = (self._last_count() if allowed is None else len(allowed)) <= FETCHED_ROWS
         if few or (exact and not self._compares_all()):
             return self._scanned(queries, limit, allowed)
         asked = self._filter(allowed)
@@ -156,7 +156,7 @@ class MilvusEngine:
             self.served.keep(queries[:1].copy())
             self.served.rest()
         spread = 1.0 if allowed is None else max(1.0, self.count() / len(allowed))
-        if asked and spread > NEAR:
+        if asked and spread > ROWS_FOR_AN_ALLOWED_ONE:
             return self._reach(queries, limit, allowed, reach, [asked])
         return self._reach(queries, limit, allowed, int(reach * spread), [""])
 
@@ -215,7 +215,7 @@ class MilvusEngine:
 
     def ids(self) -> Ids:
         """The ids of all rows, rising."""
-        return np.array([row["row"] for rows in self._pages(["row"], MOST) for row in rows], np.int64)
+        return np.array([row["row"] for rows in self._pages(["row"], MOST_HITS) for row in rows], np.int64)
 
     def count(self) -> int:
         """How many rows there are, those that no longer count included."""
@@ -289,17 +289,17 @@ class MilvusEngine:
         """What Milvus can be asked, so that it keeps to allowed rows or to few others."""
         if allowed is None or (self._condition is not None and len(allowed) > LISTED):
             return self._condition or ""
-        return _among(allowed) if len(allowed) <= MOST else ""
+        return _among(allowed) if len(allowed) <= MOST_HITS else ""
 
     def _reach(
         self, queries: Vectors, limit: int, allowed: Ids | None, reach: int, asked: list[str]
     ) -> RowRankings:
         """Search so many candidates for each condition, and more for those queries that found too few."""
-        if reach > min(MOST, BYTES // (4 * self._dim)):
+        if reach > min(MOST_HITS, VECTOR_BYTES_A_CALL // (4 * self._dim)):
             return self._scanned(queries, limit, allowed)
         # asked here: a thread of its own reads another version
         look = partial(self._candidates, queries, reach, self._since())
-        with ThreadPoolExecutor(AT_ONCE) as threads:
+        with ThreadPoolExecutor(SEARCHES_A_CALL) as threads:
             found = [*(threads.map if len(asked) > 1 else map)(look, asked)]
         scores, ids = (np.hstack([some[place] for some in found]) for place in (1, 2))
         scores[~self._good(ids.ravel(), allowed).reshape(ids.shape)] = -np.inf
@@ -315,7 +315,7 @@ class MilvusEngine:
             scan = False
         else:
             short = np.isneginf(worst)
-            scan = self._last_count() <= MOST
+            scan = self._last_count() <= MOST_HITS
             if short.any() and not scan:
                 seen = self._allowed(ids, allowed).sum(axis=1)
                 short &= seen < (self.count() if allowed is None else min(len(allowed), self.count()))
@@ -324,7 +324,7 @@ class MilvusEngine:
             if asked == [""] and (better := self._filter(allowed)):
                 asked = [better]  # rows that are not allowed were in the way
             else:
-                reach = MOST + 1 if scan else reach * WIDER
+                reach = MOST_HITS + 1 if scan else reach * WIDER
             answer[0][short], answer[1][short] = self._reach(queries[short], limit, allowed, reach, asked)
         return answer
 
@@ -343,7 +343,7 @@ class MilvusEngine:
         }
         if (own := EFFORTS.get(self._index or "")) is not None:
             how["search_params"] = {"params": {own.name: effort or effort_for(reach, known, own)}}
-        step = max(1, BYTES // (4 * self._dim * reach))
+        step = max(1, VECTOR_BYTES_A_CALL // (4 * self._dim * reach))
         for start in range(0, len(queries), step):
             some = queries[start : start + step]
             vectors = np.zeros((len(some) * reach, self._dim), np.float32)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from index.engines.search_setting import SearchSetting
 
 # Efforts that are tried. Not less: rows that are not in the graph yet are all found, and hide its misses.
-LEAST, MOST = 128, 4_096
-STEP = 1.5  # between two efforts
+LEAST_EFFORT, MOST_EFFORT = 128, 4_096
+EFFORT_STEP = 1.5  # between two efforts
 FARTHER = 2  # how many times as far as it has to a graph looks whose recall is not measured
 
 
@@ -16,9 +16,9 @@ class EffortRange:
     """What a type of index calls how far it looks, and which efforts are tried."""
 
     name: str
-    least: int = LEAST
-    most: int = MOST
-    unmeasured: int = LEAST  # before the recall is measured
+    least: int = LEAST_EFFORT
+    most: int = MOST_EFFORT
+    unmeasured: int = LEAST_EFFORT  # before the recall is measured
     counts_candidates: bool = True  # so that it grows with the candidates that are wanted
 
 
@@ -53,5 +53,5 @@ def least_effort(
         effort = min(effort, by.most)
         recall, seconds = measure(effort)
         tried.append(SearchSetting(limit, effort, reach, recall, seconds))
-        effort = int(effort * STEP)
+        effort = int(effort * EFFORT_STEP)
     return max(tried, key=lambda one: one.recall)

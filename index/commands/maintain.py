@@ -22,7 +22,7 @@ from multifold.bundle import bundle as bundles
 from multifold.durable import make_folder
 from multifold.errors import MultifoldError
 
-SHOWN = 20
+SHOWN_PROBLEMS = 20
 
 
 def compact(args: argparse.Namespace) -> int:
@@ -82,10 +82,10 @@ def _copy(home: Path, target: CollectionLocation) -> list[str]:
 
 def _print_absent(keys: Sequence[str]) -> int:
     """The exit status: 1 if any picture is absent."""
-    for key in keys[:SHOWN]:
+    for key in keys[:SHOWN_PROBLEMS]:
         print(f"  the picture {key} is missing or damaged, and not in it", file=sys.stderr)
-    if len(keys) > SHOWN:
-        print(f"  … and {len(keys) - SHOWN} more", file=sys.stderr)
+    if len(keys) > SHOWN_PROBLEMS:
+        print(f"  … and {len(keys) - SHOWN_PROBLEMS} more", file=sys.stderr)
     return 1 if keys else 0
 
 

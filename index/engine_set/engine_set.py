@@ -42,10 +42,10 @@ with needs_extra("serve"):
 Values: TypeAlias = Float32[np.ndarray, " n"]
 ProgressCallback: TypeAlias = Callable[[int], object]
 NEVER = -1  # the version of engines that have caught up with nothing yet
-BATCH = 8192  # observations whose vectors are computed at once
+OBSERVATIONS_AT_ONCE = 8192  # observations whose vectors are computed at once
 SAVE_AFTER = 8192  # changes that are derived again after a crash,
 SAVE_SHARE = 8  # or a part of the items, where that is more
-WORTH_SAVING = 4096  # rows; fewer are derived faster than they are read
+SAVED_ROWS = 4096  # rows; fewer are derived faster than they are read
 WIDER = 4  # how much further a grouped search reaches each time
 
 
@@ -195,7 +195,7 @@ class EngineSet:
         now = self.version, sum(engine.seals for engine in self._sealing().values())
         if self._saved is None or self.version == NEVER or now == self._last_save:
             return
-        if sum(engine.count() for engine in self._engines.values()) >= WORTH_SAVING:
+        if sum(engine.count() for engine in self._engines.values()) >= SAVED_ROWS:
             self._saved.save(self.version, self._engines)
             self._last_save = now
 
@@ -239,7 +239,7 @@ class EngineSet:
             if self.version != NEVER and not store.reaches(self.version):  # the log was cut short
                 with self.gate.writing():
                     self.close()
-            progress = ChangesSince(now, self.version, BATCH)
+            progress = ChangesSince(now, self.version, OBSERVATIONS_AT_ONCE)
             batches = _counted(progress.batches(), on_progress)
             additions = (one for batch in batches for one in derive_usable_rows(batch, self._space))
             if self.version == NEVER:

@@ -45,7 +45,7 @@ LIMITS = (10, 100)  # answers of these sizes are measured; in between and beyond
 MOST_PROBES = 256
 FEW_PROBES = 96  # that check settings which were chosen for most of the rows
 SUM_BYTES = 5  # of a row in a file, and whether it was compared
-FEWEST = 10  # rows for each row of a measured answer
+ROWS_FOR_A_HIT = 10  # rows for each row of a measured answer
 FIRST_INDEX_TYPES = ("RaBitQfs", "SQ8")  # nothing to learn but a mean: thousands of rows in a moment
 FIRST_INDEX_PROBES = 64
 MANY_WAITING = 32_768  # rows for which learning a few cells pays at once
@@ -147,7 +147,7 @@ class SegmentBuilder:
 
     def _truths(self, rows: RowView, count: int, more: Mapping[str, Vectors] = NOTHING) -> Truths:
         """For each size of an answer probes of each kind, the usual ones first: real queries or rows."""
-        limits = [limit for limit in LIMITS if limit * FEWEST <= len(rows)] or LIMITS[:1]
+        limits = [limit for limit in LIMITS if limit * ROWS_FOR_A_HIT <= len(rows)] or LIMITS[:1]
         queries, few = self.ask(count), count // UNLIKE_SHARE
         kinds = {} if queries is None else {"queries": queries}
         some = rows.sample_places(few if kinds else count)

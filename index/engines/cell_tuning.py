@@ -19,20 +19,16 @@ from jaxtyping import Bool, Float32
 from index.engines.cell_distances import cell_bounds
 from index.engines.faiss_index import FaissIndex
 from index.engines.search_setting import OrdinaryReach, SearchSetting, StrangeReach
-from index.engines.tuning import WIDTHS, ProbeTruth, Shares, standard_error, widths
+from index.engines.tuning import STRANGE_ERRORS, WIDTHS, ProbeTruth, Shares, standard_error, widths
 
 REACHES = 1.05 ** np.arange(-10, 80)  # in so many dimensions chance brings about one of 1
-BEGIN = 1 << 18  # numbers whose codes are scored in the time that one more search takes at least
-STEP = 2  # times the effort before that is tried next
+SEARCH_NUMBERS = 1 << 18  # numbers whose codes are scored in the time that one more search takes at least
+EFFORT_FACTOR = 2  # times the effort before that is tried next
 NEAR_SHARES = (0.9, 0.99, 1.0)  # of the usual probes that are taken as ordinary
-FURTHER = (
-    1,
-    3,
-    9,
-)  # times as many candidates for strange queries, of which the least that is enough is taken
-STRANGE_ERRORS = 2  # standard errors by which strange queries exceed the target: others differ from them
-FEW = 24  # probes of a kind that are asked to see what codes hide
-EXACT = 4  # times as long as the codes of all cells the rows themselves take
+# Times as many candidates for strange queries, of which the least that is enough is taken.
+FURTHER = (1, 3, 9)
+HIDING_PROBES = 24  # probes of a kind that are asked to see what codes hide
+ROWS_BESIDE_CODES = 4  # times as long as the codes of all cells the rows themselves take
 
 
 class CellTuner:
@@ -80,8 +76,8 @@ class CellTuner:
         for wider in self._wider(setting):
             recalls = {truths[0].kind: setting.recall}
             for truth, expected in zip(truths[1:], known, strict=True):
-                few = truth.few(FEW)
-                hidden = expected[:FEW].mean() - few.shares(few.search(self._ann, wider)).mean()
+                few = truth.few(HIDING_PROBES)
+                hidden = expected[:HIDING_PROBES].mean() - few.shares(few.search(self._ann, wider)).mean()
                 recalls[truth.kind] = float(expected.mean() - max(0.0, hidden))
             hardest = min(recalls, key=recalls.__getitem__)
             if recalls[hardest] >= self._target:
@@ -125,7 +121,7 @@ class CellTuner:
             for near in np.quantile(last[self._usual], NEAR_SHARES, method="lower").tolist():
                 tried = self._with_reaches(replace(every, effort=effort), near, last, true)
                 best = min(best, tried, key=lambda one: one.seconds)
-            effort *= STEP
+            effort *= EFFORT_FACTOR
         return best
 
     def _last(self, effort: int, limit: int) -> Float32[np.ndarray, " p"]:
@@ -155,8 +151,8 @@ class CellTuner:
         visited = (self._cells.squares[self._usual] <= bounds[:, None]).sum(axis=1)
         cells = self._cells.squares.shape[1]
         exact = (last > far)[self._usual]
-        again = BEGIN * cells / max(1, self._ann.index.ntotal * self._ann.reduction.dim)
-        cost = np.where(exact, EXACT * cells, visited + again * (bounds > edge[self._usual]))
+        again = SEARCH_NUMBERS * cells / max(1, self._ann.index.ntotal * self._ann.reduction.dim)
+        cost = np.where(exact, ROWS_BESIDE_CODES * cells, visited + again * (bounds > edge[self._usual]))
         visits = float(visited.mean())
         return replace(
             setting,

@@ -195,7 +195,7 @@ def sort_unique(ids: Ids) -> Ids:
 
 MAX_SCORES = 1 << 24  # scores held at once: 64 MB
 GATHER = 4  # candidates are gathered first when they are fewer than one row in so many
-FEW = 1024  # rows that are all scored exactly, as choosing among them takes longer
+EXACT_ROWS = 1024  # rows that are all scored exactly, as choosing among them takes longer
 STRIDE = 128  # scores that are represented by their best in a first pass
 
 
@@ -218,7 +218,7 @@ def _candidates(
 ) -> Iterator[Ids]:
     """For each query the places of rows that may be among the best."""
     count = len(view.ids) if positions is None else len(positions)
-    if count <= max(limit, FEW):
+    if count <= max(limit, EXACT_ROWS):
         yield from [np.arange(count)] * len(queries)
         return
     step = max(1, MAX_SCORES // max(1, len(view.ids)))

@@ -64,7 +64,7 @@ Join: TypeAlias = Callable[[Sequence[RowView]], RowView]
 UNCHANGED = 10.0  # seconds without a change, after which a search starts to seal the rest
 QUIET = 1.0  # seconds without a search, after which work beside them takes its share of the time
 UNASKED = 60.0  # and after which new rows need no first index
-PIECE = 256  # queries that are searched at once
+QUERIES_AT_ONCE = 256  # queries that are searched at once
 
 
 class SharedCores:
@@ -330,7 +330,10 @@ class FaissEngine:
 
     def _search_approximately(self, queries: Vectors, limit: int) -> RowRankings:
         heavy = any(part.ann is not None and part.ann.heavy for part in self.parts)
-        pieces = [queries[start : start + PIECE] for start in range(0, max(1, len(queries)), PIECE)]
+        pieces = [
+            queries[start : start + QUERIES_AT_ONCE]
+            for start in range(0, max(1, len(queries)), QUERIES_AT_ONCE)
+        ]
         with self._cores.searching() as threads:
             faiss.omp_set_num_threads(threads if heavy or len(queries) > 1 else 1)
             answers = [self._search_parts(piece, limit) for piece in pieces]

@@ -118,7 +118,7 @@ def is_instance(index: Index, name: str) -> bool:
     return isinstance(index, getattr(faiss, name, ()))
 
 
-PIECE = 1 << 20  # bytes of an index on their way
+COPIED_BYTES = 1 << 20  # bytes of an index on their way
 
 
 def write_index(index: Index, emit: Callable[[bytes], object]) -> None:
@@ -132,7 +132,7 @@ def write_index(index: Index, emit: Callable[[bytes], object]) -> None:
         except OSError as error:  # which would not pass through FAISS
             failures.append(error)
 
-    faiss.write_index(index, faiss.PyCallbackIOWriter(give, PIECE))
+    faiss.write_index(index, faiss.PyCallbackIOWriter(give, COPIED_BYTES))
     for failure in failures:
         raise failure
 
@@ -147,7 +147,7 @@ def read_index(data: memoryview) -> Index:
         place += len(piece)
         return piece
 
-    return faiss.read_index(faiss.PyCallbackIOReader(take, PIECE))
+    return faiss.read_index(faiss.PyCallbackIOReader(take, COPIED_BYTES))
 
 
 MULTIPLE = 16

@@ -25,7 +25,7 @@ from index.engines.faiss_library import Index, L2Reduction, ReducedVectors, fais
 from multifold.machine import release_memory
 
 ROUNDS = 6  # of moving the centres of cells; four more save at most 4 of 100 cells
-PIECE = 2048  # rows added between two checks whether to stop
+ROWS_A_STEP = 2048  # rows added between two checks whether to stop
 TRAINING = 32_768  # rows that codes and cells are learned from, or more if there are many cells
 
 
@@ -146,4 +146,4 @@ def _make_room(lists: Index, sizes: Int64[np.ndarray, " c"]) -> None:
 
 
 def _pieces(start: int, end: int) -> Iterator[slice]:
-    return (slice(first, min(first + PIECE, end)) for first in range(start, end, PIECE))
+    return (slice(first, min(first + ROWS_A_STEP, end)) for first in range(start, end, ROWS_A_STEP))

@@ -137,7 +137,7 @@ def _mapped(path: Path) -> memoryview:
 
 
 RowSums: TypeAlias = UInt32[np.ndarray, " g"]
-NEAR = 4  # pages between two rows that are read together
+PAGES_BETWEEN = 4  # pages between two rows that are read together
 EVICTED = 4  # waits for the disk, in one read, of rows that were read before: memory had no room for them
 FLUSHED = 1 << 26  # bytes that are written before the disk has to have them: till then they take memory
 COMPARED_FIRST = 8  # rows that are compared when a file is opened
@@ -237,7 +237,7 @@ class VectorFile:
             return
         size = self.vectors.shape[1] * self.vectors.itemsize
         first, last = places * size // mmap.PAGESIZE, ((places + 1) * size - 1) // mmap.PAGESIZE
-        gaps = np.flatnonzero(first[1:] - last[:-1] > NEAR)
+        gaps = np.flatnonzero(first[1:] - last[:-1] > PAGES_BETWEEN)
         starts, ends = first[np.r_[0, gaps + 1]], last[np.r_[gaps, len(last) - 1]] + 1
         for start, end in zip(
             (starts * mmap.PAGESIZE).tolist(), (ends * mmap.PAGESIZE).tolist(), strict=True

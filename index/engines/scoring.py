@@ -15,7 +15,7 @@ from multifold.types import Metric, Vector, Vectors
 
 Lengths: TypeAlias = Float32[np.ndarray, " g"]
 TINY = 2.0**-126  # what an underflow may lose
-SMALL = 1e-300  # a length that a vector of zeros is divided by
+ZERO_LENGTH = 1e-300  # a length that a vector of zeros is divided by
 
 
 def lengths(vectors: Vectors) -> Float32[np.ndarray, " b"]:
@@ -109,7 +109,7 @@ def _write_cosines(query: Vector, vectors: Vectors, scores: Float32[np.ndarray, 
         for i in range(len(asked)):
             product += vector[i] * asked[i]
             square += np.float64(vector[i]) * vector[i]
-        scores[row] = product / max(np.sqrt(square * own), SMALL)
+        scores[row] = product / max(np.sqrt(square * own), ZERO_LENGTH)
 
 
 def pair_products(

@@ -25,7 +25,7 @@ NO_CELL = -1
 READ = 8  # and so many where vectors have to be read from a file
 SELECTED = 1 / 4  # of the rows: where no more are allowed, the codes of these alone are scored,
 CODE, PASSED = 3, 1 / 32  # each in the time of so many rows, and another is passed over in that of so many
-BEGIN = 1 << 20  # numbers that are scored in the time that a search of selected codes takes at least
+SEARCH_NUMBERS = 1 << 20  # numbers that are scored in the time that a search of selected codes takes at least
 WIDER = 4  # how much further a search that found too few reaches
 
 
@@ -93,7 +93,7 @@ def _cost(part: Segment, how: SearchSetting, share: float, *, selects: bool) -> 
     centres = part.ann.cells.count
     visited = min(1, max(how.effort, how.visited) / centres) * len(part.rows.ids)
     scored = how.candidates + centres + visited * (PASSED + CODE * share)
-    return float(scored + BEGIN / part.rows.vectors.shape[1])
+    return float(scored + SEARCH_NUMBERS / part.rows.vectors.shape[1])
 
 
 @dataclass(eq=False)

@@ -97,7 +97,7 @@ def report_from_json(raw: dict[str, Any]) -> SegmentReport:
     return SegmentReport(**{**raw, "settings": settings, "missed": missed})
 
 
-REMEMBERED = 8  # lists of allowed rows
+KEPT_SELECTIONS = 8  # lists of allowed rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,4 +144,4 @@ class Segment:
 
     @cached_property
     def _selections(self) -> deque[tuple[Ids, Selection]]:
-        return deque(maxlen=REMEMBERED)
+        return deque(maxlen=KEPT_SELECTIONS)

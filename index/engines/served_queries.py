@@ -17,10 +17,10 @@ from multifold.types import Vectors
 
 Scores: TypeAlias = Float32[np.ndarray, "q k"]
 
-PAUSE = 0.25  # seconds between two queries that are kept,
+KEEP_SECONDS = 0.25  # seconds between two queries that are kept,
 SHARE = 50  # and so many times what the check of one took
-KEPT = 256
-FEWEST = 32  # that tell anything
+KEPT_QUERIES = 256
+TELLING_QUERIES = 32  # that tell anything
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class ServedQueries:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._begun = self._next = 0.0  # of the last check, and when another is due
-        self._queries = deque[Vectors](maxlen=KEPT)
-        self._shares = deque[float](maxlen=KEPT)
+        self._queries = deque[Vectors](maxlen=KEPT_QUERIES)
+        self._shares = deque[float](maxlen=KEPT_QUERIES)
         self.unlike = 0  # that were compared with every row of a part, since nothing like them was measured
 
     def due(self) -> bool:
@@ -68,7 +68,7 @@ class ServedQueries:
     def rest(self) -> None:
         """After a check: the next is due in a while, the longer the longer this one took."""
         now = time.monotonic()
-        self._next = now + max(PAUSE, SHARE * (now - self._begun))
+        self._next = now + max(KEEP_SECONDS, SHARE * (now - self._begun))
 
     def wait(self, seconds: float) -> None:
         """Check nothing for a while."""
@@ -78,7 +78,7 @@ class ServedQueries:
         """What the recall of late was; None: too few answers to tell."""
         with self._lock:
             shares = np.array(self._shares)
-        if len(shares) < FEWEST:
+        if len(shares) < TELLING_QUERIES:
             return None
         return ServedRecall(float(shares.mean()), float(shares.std() / np.sqrt(len(shares))), len(shares))
 
@@ -86,7 +86,7 @@ class ServedQueries:
         """The last of the queries; None: too few to measure with."""
         with self._lock:
             queries = list(self._queries)[-count:]
-        return np.concatenate(queries) if len(queries) >= FEWEST else None
+        return np.concatenate(queries) if len(queries) >= TELLING_QUERIES else None
 
     def forget_answers(self) -> None:
         """Begin anew with answers, for the engine searches in another way now."""

@@ -25,9 +25,9 @@ from multifold.types import Metric, Vectors
 
 WIDTHS = (1.5, 4.0, 16.0)  # candidates for each row of the answer
 CODE_WIDTHS = (1.5, 4.0, 6.0, 10.0, 16.0)  # where each candidate is read from a file
-WIDEST = 64.0  # for types that know no effort but this
-STEP = 1.5  # between two efforts
-ERRORS = 2  # standard errors by which queries that are unlike the rows exceed the target: they differ more
+WIDEST_SEARCH = 64.0  # for types that know no effort but this
+EFFORT_STEP = 1.5  # between two efforts
+STRANGE_ERRORS = 2  # standard errors by which queries that are unlike the rows exceed the target
 LIKE = 16  # of so many probes one may be unlike all that was measured before
 Shares: TypeAlias = Float64[np.ndarray, " _"]
 
@@ -184,7 +184,7 @@ def secure_setting(
 
 
 def _reached(found: Sequence[Shares], target: float) -> bool:
-    return all(float(shares.mean()) - ERRORS * standard_error(shares) >= target for shares in found)
+    return all(float(shares.mean()) - STRANGE_ERRORS * standard_error(shares) >= target for shares in found)
 
 
 def widths(rows: RowView) -> Sequence[float]:
@@ -207,9 +207,9 @@ def tune_setting(
     least, most_effort = ann.efforts
     efforts = [least]
     while efforts[-1] < most_effort:
-        efforts.append(min(most_effort, max(efforts[-1] + 1, int(efforts[-1] * STEP))))
+        efforts.append(min(most_effort, max(efforts[-1] + 1, int(efforts[-1] * EFFORT_STEP))))
     tries = widths(truth.rows)
-    tries = tries[::-1] if len(efforts) > 1 else (*tries, WIDEST)
+    tries = tries[::-1] if len(efforts) > 1 else (*tries, WIDEST_SEARCH)
     place = 0
     for width in tries:
         reach = min(ann.most, int(np.ceil(width * truth.limit)) + 1)

@@ -41,7 +41,7 @@ with needs_extra("serve"):
 
 MOST_ITEMS = 200  # that ask
 MOST_JUDGED = 200  # texts that people asked with, those that were judged last
-PIECE = 3  # words of a short query
+SHORT_QUERY_WORDS = 3  # words of a short query
 SHORT = 2  # letters of a word that no short query is made of
 
 MEANINGLESS_QUERIES, LETTERS = 32, "abcdefghijklmnopqrstuvwxyz"
@@ -178,11 +178,13 @@ def _short_texts(one: KnownItem, common: set[str], random: np.random.Generator) 
             hidden = int(random.choice(saying))
             # of no text of its owner
             kind = SOME_WORDS if len(captions) > 1 else STRANGE_WORDS
-            yield _hiding(one, hidden, None, kind, cut_words(captions[hidden], PIECE, common, random))
+            yield _hiding(
+                one, hidden, None, kind, cut_words(captions[hidden], SHORT_QUERY_WORDS, common, random)
+            )
             if others := _words_of_no_other(one.texts, hidden):
                 yield _hiding(one, hidden, None, OTHER_WORDS, others)
         stored = captions[int(random.integers(len(captions)))]
-        count = int(random.integers(1, PIECE + 1))  # of one word, others have as much
+        count = int(random.integers(1, SHORT_QUERY_WORDS + 1))  # of one word, others have as much
         yield Question(one.edition, "text", None, QUOTE, cut_words(stored, count, common, random))
     name = written_name(one.texts)
     if name:

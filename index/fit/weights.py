@@ -11,8 +11,8 @@ from index.search.model import PRIOR_SPREAD, Weights
 from multifold.logistic import moments, newton, softmax, steps_until
 from multifold.types import Leg
 
-NEAR = 1e-3  # the change of a weight at which a fit ends
-TINY = 1e-30  # against 0/0
+SETTLED_CHANGE = 1e-3  # the change of a weight at which a fit ends
+SMALLEST_WEIGHT = 1e-30  # against 0/0
 
 
 def teaching(trials: Sequence[Trial]) -> Sequence[Trial]:
@@ -61,12 +61,12 @@ def fit_weights(prior: Weights, trials: Sequence[Trial], legs: Sequence[Leg]) ->
     def derivatives(some: Weights) -> tuple[Weights, Float64[np.ndarray, "w w"]]:
         shares = softmax(np.where(there, values @ some, -np.inf))
         of_right = np.where(right, shares, 0)
-        of_right /= of_right.sum(axis=1, keepdims=True) + TINY
+        of_right /= of_right.sum(axis=1, keepdims=True) + SMALLEST_WEIGHT
         mean, bend = moments(values, shares, counts)
         slope = counts @ (mean - np.einsum("tn,tnw->tw", of_right, values))
         return slope + stiffness * (some - prior[heard]), bend + stiffness * np.eye(len(some))
 
-    weights[heard] = newton(prior[heard], derivatives, least, steps_until(NEAR, least))
+    weights[heard] = newton(prior[heard], derivatives, least, steps_until(SETTLED_CHANGE, least))
     return weights
 
 

@@ -16,7 +16,7 @@ from multifold.errors import MultifoldError
 
 END = "end.json"
 BLOCK = tarfile.BLOCKSIZE
-PIECE = 1 << 20
+COPIED_BYTES = 1 << 20
 MAX_JSON = 1 << 30  # bytes of a member that is read into memory
 
 
@@ -36,7 +36,7 @@ class ArchiveWriter:
         self._write(_header(name, size))
         left = size
         while left:
-            piece = source.read(min(PIECE, left))
+            piece = source.read(min(COPIED_BYTES, left))
             if not piece:
                 raise ArchiveError(f"{name} became shorter while it was read: is another process writing it?")
             left -= len(piece)
@@ -68,7 +68,7 @@ class ArchiveMember:
     def pieces(self) -> Iterator[bytes]:
         """Its bytes, piece by piece."""
         while self._left:
-            piece = self._archive.take(min(PIECE, self._left))
+            piece = self._archive.take(min(COPIED_BYTES, self._left))
             self._left -= len(piece)
             yield piece
 

@@ -8,7 +8,7 @@ import numpy as np
 from sqlalchemy import Connection, func, select
 
 from index.contracts import EngineKey, IndexEngine, IndexPlan, Space
-from index.engine_set.engine_set import BATCH, NEVER
+from index.engine_set.engine_set import NEVER, OBSERVATIONS_AT_ONCE
 from index.engines.scoring import lengths
 from index.maintenance.snapshot import named_blob_keys
 from index.store.blobs import BlobError, Blobs
@@ -20,7 +20,7 @@ from index.store.schema import changes, items, observations
 from index.store.store import Store
 from multifold.types import Vectors
 
-ROWS = 2_000  # checked together
+CHECKED_ROWS = 2_000  # checked together
 
 
 def find_store_problems(blobs: Blobs, store: Store) -> Iterator[str]:
@@ -69,7 +69,7 @@ def _features(now: Connection, length: int | None) -> Iterator[str]:
         yield f"{damage}."
     rows = select(items.c.id, observations.c.kind, observations.c.ordinal, observations.c.feature)
     rows = rows.join(items, items.c.edition == observations.c.edition)
-    for some in now.execute(rows, execution_options={"yield_per": ROWS}).partitions():
+    for some in now.execute(rows, execution_options={"yield_per": CHECKED_ROWS}).partitions():
         for name, kind, ordinal, feature in some:
             if length is None or len(feature) != length * FEATURE_DTYPE.itemsize:
                 yield f"Item {name!r}: {kind} {ordinal} has a feature of {len(feature)} bytes."
@@ -86,8 +86,8 @@ def _pictures(now: Connection, blobs: Blobs) -> Iterator[str]:
 
 
 SAMPLED = 64  # rows of each index that are searched for
-NEAREST = 10
-SLACK = 0.05  # of recall: the sample is small
+COMPARED_HITS = 10
+RECALL_SLACK = 0.05  # of recall: the sample is small
 CLOSE = 1e-4  # of a vector's length, as computed in batches of other sizes
 
 
@@ -138,7 +138,7 @@ def find_index_problems(
 def _expected(store: Store, space: Space, direction: np.ndarray) -> dict[EngineKey, RowFingerprints]:
     fingerprints: dict[EngineKey, RowFingerprints] = {}
     with store.moment() as now:
-        for batch in ChangesSince(now, NEVER, BATCH).batches():
+        for batch in ChangesSince(now, NEVER, OBSERVATIONS_AT_ONCE).batches():
             for new in derive_usable_rows(batch, space):
                 marks = fingerprints.setdefault(new.segment, RowFingerprints(direction))
                 marks.add(new.rows, new.vectors)
@@ -156,8 +156,8 @@ def _difference(wanted: RowFingerprints, stored: RowFingerprints) -> str | None:
 
 def _missed(engine: IndexEngine, vectors: Vectors, recall: float) -> str | None:
     """Whether fewer neighbours are found than the plan promises."""
-    limit = min(NEAREST, engine.count())
+    limit = min(COMPARED_HITS, engine.count())
     true, _ = engine.search(vectors, limit, exact=True)
     scores, _ = engine.search(vectors, limit)
     reached = float(np.mean(scores >= true[:, -1:]))
-    return None if reached >= recall - SLACK else f"finds {reached:.3f} of the nearest, not {recall}"
+    return None if reached >= recall - RECALL_SLACK else f"finds {reached:.3f} of the nearest, not {recall}"

@@ -12,7 +12,7 @@ from multifold.errors import needs_extra
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
-ITEMS = 256
+BACKGROUND_ITEMS = 256
 
 
 @dataclass(eq=False)
@@ -29,8 +29,8 @@ class BackgroundSample:
         All of a small collection are in it, so a restart changes no answer there. Engines may count items
         that ended, the sample has none.
         """
-        small = min(size, len(self._editions)) < ITEMS
+        small = min(size, len(self._editions)) < BACKGROUND_ITEMS
         changed = abs(version - self._version) > (0 if small else size / 4)
         if changed or not self._size * 4 / 5 <= size <= max(self._size * 5 / 4, 1):
-            self._editions, self._size, self._version = sample_editions(now, ITEMS), size, version
+            self._editions, self._size, self._version = sample_editions(now, BACKGROUND_ITEMS), size, version
         return self._editions

@@ -20,7 +20,7 @@ Evidence: TypeAlias = Float64[np.ndarray, " n"]  # in nats
 Curves: TypeAlias = tuple[tuple[float, ...], ...]  # what each fact adds to the log odds, by kind of hit
 
 WHOLE = 0.999  # of the rarity of a query's words: all of them
-GAIN_LIMIT, LEAD_LIMIT, ODDS_LIMIT, TINY = 10.0, 6.0, 8.0, 1e-9  # nats
+GAIN_LIMIT, LEAD_LIMIT, ODDS_LIMIT, LEAST_DOUBT = 10.0, 6.0, 8.0, 1e-9  # nats
 FACTS = ("gain", "odds", "lead", "stated", "peers", "length", "constant")
 RISING_FACTS = ("odds", "lead", "stated")  # of which more never makes less sure
 # Before anything is fitted. The first hit has rows of its own, and so have pictures that ask, and queries
@@ -95,7 +95,7 @@ def write_facts(
     """Write them by how much each hit is of each kind; all other rows have to be 0."""
     peers = np.log(max(1, int(np.count_nonzero(stated))))
     for item in range(len(evidence)):
-        likely = max(-ODDS_LIMIT, min(evidence[item] - everything, -TINY))
+        likely = max(-ODDS_LIMIT, min(evidence[item] - everything, -LEAST_DOUBT))
         odds = max(-ODDS_LIMIT, min(likely - np.log(-np.expm1(likely)), ODDS_LIMIT))
         first = evidence[item] >= best
         lead = max(-LEAD_LIMIT, min(best - second if first else evidence[item] - best, LEAD_LIMIT))

@@ -15,7 +15,7 @@ from multifold.types import Observation
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
-MOST_BYTES = 1 << 25
+CACHE_BYTES = 1 << 25
 ENTRY = 512  # bytes, about, that anything takes beside its contents
 PARSED = 4  # bytes, about, that a payload takes for each character of its text
 
@@ -25,7 +25,7 @@ Read = TypeVar("Read", ItemSummary, Observation)
 class EditionCache:
     """Summaries by edition and observations by row; all go when they take too many bytes."""
 
-    def __init__(self, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_bytes: int = CACHE_BYTES) -> None:
         self.nbytes = 0  # about
         self._most_bytes = most_bytes
         self._summaries: dict[int, ItemSummary] = {}

@@ -22,7 +22,7 @@ from index.legs.table import BY_NAME, DECLARED, LEGS, make_legs
 from index.legs.vectors import SCORE
 from index.legs.words import WORDS
 from index.search.query import Query
-from index.search.reranking import FEW, OutsideThing
+from index.search.reranking import SAMPLE_ITEMS, OutsideThing
 from index.search.search import Searcher
 from index.texts.contracts import ItemTexts
 from index.texts.text_indexes import texts_of
@@ -43,8 +43,8 @@ WORD_COLUMN, NONE = COLUMN_OF[WORDS.name], COLUMNS.index(NO_LABEL.name)
 TEXT_COLUMNS = sorted({COLUMN_OF[leg.name] for leg in DECLARED if leg.of_texts})
 PRIOR_SPREAD = 2.0
 FEWEST_ANSWERS = 40  # from which the weights are fitted
-LACKING = 8  # one in so many of them is asked without the right label too
-NEAR = 1e-4  # the change of a weight at which a fit ends
+LABELS_FOR_A_MISS = 8  # one in so many of them is asked without the right label too
+SETTLED_CHANGE = 1e-4  # the change of a weight at which a fit ends
 
 LabelBasis: TypeAlias = Literal["collection", "prior"]
 LabelWeights: TypeAlias = Float64[np.ndarray, " w"]
@@ -148,7 +148,7 @@ def _standardised(
 ) -> Float32[np.ndarray, "n l"]:
     """How many deviations of the background each score lies above its median; 0 where missing."""
     known = scores[background]
-    if (~np.isnan(known)).any(axis=1).sum() < FEW:
+    if (~np.isnan(known)).any(axis=1).sum() < SAMPLE_ITEMS:
         known = scores[np.union1d(background, subjects)]
     return standardise_by(scores, known)
 
@@ -193,10 +193,10 @@ def fit_labels(table: LabelTable, answers: Answers, exclusive: bool) -> LabelWei
     for place, some in enumerate(answers):
         right[place, list(some)] = True
     if exclusive:
-        values = np.concatenate([table, table[::LACKING]])
+        values = np.concatenate([table, table[::LABELS_FOR_A_MISS]])
         there = np.ones(values.shape[:2], np.bool_)
-        there[len(table) :][right[::LACKING]] = False
-        wanted = np.concatenate([right, np.zeros_like(right[::LACKING])])
+        there[len(table) :][right[::LABELS_FOR_A_MISS]] = False
+        wanted = np.concatenate([right, np.zeros_like(right[::LABELS_FOR_A_MISS])])
         wanted[len(table) :, -1] = True
     else:
         one_by_one = table[:, :-1].reshape(-1, 1, len(COLUMNS))
@@ -221,4 +221,4 @@ def _likeliest(
         slope = mean.sum(axis=0) - target + stiffness * (weights - PRIOR)
         return slope, bend + stiffness * np.eye(len(COLUMNS))
 
-    return newton(PRIOR, derivatives, least, steps_until(NEAR, least))
+    return newton(PRIOR, derivatives, least, steps_until(SETTLED_CHANGE, least))

@@ -8,7 +8,7 @@ from index.search.model import UNPROVED_SIGHT, SideModel
 from index.search.promise import class_of, cut_answer, is_unlike
 from multifold.types import Presence
 
-SURE = 0.5  # the confidence from which the first hit is likely what is meant
+LIKELY = 0.5  # the confidence from which the first hit is likely what is meant
 TRUSTED_SIGHT = UNPROVED_SIGHT  # from which pictures say that something like them is here
 
 
@@ -30,7 +30,7 @@ def judge_presence(model: SideModel, rivals: Rivals, first: BestHit, lacks_phras
     outcomes = model.outcomes.get(class_of(rivals.length, rivals.strange), ())
     gain = rivals.gain - model.least_gain(rivals.strange)
     stands_out = gain >= 0 and first.sight >= TRUSTED_SIGHT if math.isnan(first.alike) else first.alike >= 0
-    well = stands_out or first.confidence >= SURE
+    well = stands_out or first.confidence >= LIKELY
     return Presence(gain, well, is_unlike(outcomes, rivals.gain))
 
 

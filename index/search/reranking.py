@@ -23,7 +23,7 @@ from index.search.scores import find_bare, score_editions, weigh
 from index.texts.contracts import ItemTexts
 from multifold.types import Aspect, Leg, Side, Vector
 
-FEW = 8  # items of the background that have a side, below which candidates stand for them
+SAMPLE_ITEMS = 8  # items of the background that have a side, below which candidates stand for them
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ def comparable(
     """By which rows scores are standardised: the background, and the candidates if one has a rare side."""
     for values in raw.values():
         there = ~np.isnan(values[:, SCORE])
-        if there[rows].any() and there[background].sum() < FEW:
+        if there[rows].any() and there[background].sum() < SAMPLE_ITEMS:
             both = background.copy()
             both[rows] = True
             return both

@@ -259,7 +259,7 @@ class FolderBlobs(Blobs):
         return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
 
 
-AT_ONCE = 16
+READERS = 16
 
 
 def move_blobs(
@@ -277,5 +277,5 @@ def move_blobs(
         on_progress(1)
         return None
 
-    with ThreadPoolExecutor(AT_ONCE) as movers:
+    with ThreadPoolExecutor(READERS) as movers:
         return [key for key in movers.map(copy, keys) if key is not None]

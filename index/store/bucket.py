@@ -28,7 +28,7 @@ MANNERS: dict[str, Any] = {
     "request_checksum_calculation": "when_required",  # ours is sent; no other server must know more
     "response_checksum_validation": "when_required",
 }
-MANY = 1_000  # keys in one request
+KEYS_A_REQUEST = 1_000  # keys in one request
 REGION = "us-east-1"  # any will do where a store has none
 NO_BUCKET = "NoSuchBucket"
 MISSING = ("404", "NoSuchKey", "NotFound", NO_BUCKET)
@@ -93,7 +93,7 @@ class BucketBlobs(Blobs):
         """Delete objects, many in one request."""
         places = ({"Key": self._place(key)} for key in keys)
         with self._errors([NO_BUCKET]):
-            while some := list(islice(places, MANY)):
+            while some := list(islice(places, KEYS_A_REQUEST)):
                 these = {"Objects": some, "Quiet": True}
                 answer = self._client.delete_objects(Bucket=self._name, Delete=these)
                 if failed := answer.get("Errors"):

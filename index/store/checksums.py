@@ -16,7 +16,7 @@ from index.store.item_rows import edition_of, fact_records
 from index.store.schema import facts, items, observations
 
 log = logging.getLogger(__name__)
-ROWS = 2_000  # read at once
+READ_ROWS = 2_000  # read at once
 START, LAST = -1, 1 << 62  # before the first row; after the last edition
 COLUMNS = ("feature_checksum", "row_checksum")  # of an observation; an item has the second
 
@@ -36,7 +36,7 @@ def find_damage(connection: Connection) -> Iterator[StoredDamage]:
     """All that is damaged."""
     after = START
     while True:
-        damage, after = find_damage_after(connection, after, ROWS)
+        damage, after = find_damage_after(connection, after, READ_ROWS)
         yield from damage
         if after == START:
             return
@@ -109,7 +109,7 @@ def _add_columns(
     last = START
     new = {name: bindparam(f"new_{name}", type_=BigInteger) for name in names}
     change = update(table).where(key == bindparam("this")).values(new)
-    while rows := connection.execute(select(table).where(key > last).order_by(key).limit(ROWS)).all():
+    while rows := connection.execute(select(table).where(key > last).order_by(key).limit(READ_ROWS)).all():
         sums = [dict(zip(places, (row[0], *of(row)), strict=True)) for row in rows]
         connection.execute(change, sums)
         last = rows[-1][0]

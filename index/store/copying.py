@@ -9,12 +9,12 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, Select, Table, create_engine, insert, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from index.store.database import PAGE, StoreError
+from index.store.database import PAGE_BYTES, StoreError
 from index.store.metadata import COLLECTION, FEED_MARK, PICTURES, SESSION, last_change
 from index.store.schema import meta, tables
 from index.store.store import Store, database_at
 
-ROWS = 1_000  # held at once
+HELD_ROWS = 1_000  # held at once
 FORMER = "former"  # what SQLite calls the file that is copied
 
 
@@ -38,7 +38,7 @@ def copy_tables(
 ) -> None:
     """Fill empty tables; `on_progress` is called with the number of rows that were written."""
     for table in tables.sorted_tables:
-        rows = source.execute(_rows(table), execution_options={"yield_per": ROWS})
+        rows = source.execute(_rows(table), execution_options={"yield_per": HELD_ROWS})
         for some in rows.mappings().partitions():
             target.execute(insert(table), [dict(row) for row in some])
             on_progress(len(some))
@@ -54,7 +54,7 @@ def sqlite_copy(source: Connection, path: Path) -> Iterator[Connection]:
 
     def connect() -> sqlite3.Connection:
         connection = sqlite3.connect(path)
-        for pragma in (f"page_size = {PAGE}", "journal_mode = OFF", "synchronous = OFF"):
+        for pragma in (f"page_size = {PAGE_BYTES}", "journal_mode = OFF", "synchronous = OFF"):
             connection.execute(f"PRAGMA {pragma}")
         if former is not None:
             connection.execute(f"ATTACH ? AS {FORMER}", [former])

@@ -69,12 +69,12 @@ class OutageLog:
             log.warning("%s works again", self._what)
 
 
-FEW = 16  # rows that are quicker in one statement
+STATEMENT_ROWS = 16  # rows that are quicker in one statement
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows of one table that have all its columns; PostgreSQL copies them, if they are many."""
-    if len(rows) <= FEW or connection.dialect.name != "postgresql":
+    if len(rows) <= STATEMENT_ROWS or connection.dialect.name != "postgresql":
         if rows:
             connection.execute(insert(table), rows)
         return
@@ -215,9 +215,9 @@ class Database(ABC):
         self._outages.worked(access)
 
 
-PAGE = 16_384  # bytes; of SQLite's usual 4,096 a feature of 512 numbers leaves a half empty
+PAGE_BYTES = 16_384  # bytes; of SQLite's usual 4,096 a feature of 512 numbers leaves a half empty
 BUSY = 10.0  # seconds to wait for a checkpoint of another process
-BEGIN = "begin"  # the statement that a transaction begins with
+BEGIN_STATEMENT = "begin"  # the statement that a transaction begins with
 
 
 class SQLite(Database):
@@ -270,19 +270,19 @@ class SQLite(Database):
 
     @contextmanager
     def _begun(self, connection: Connection, *, writes: bool) -> Iterator[None]:
-        connection.execution_options(**{BEGIN: "BEGIN IMMEDIATE" if writes else "BEGIN"})
+        connection.execution_options(**{BEGIN_STATEMENT: "BEGIN IMMEDIATE" if writes else "BEGIN"})
         with connection.begin():
             yield
 
     def _vacuum(self, connection: Connection) -> None:
         """Rewrite the file without its empty pages."""
-        connection.execution_options(**{BEGIN: None})
+        connection.execution_options(**{BEGIN_STATEMENT: None})
         connection.exec_driver_sql("VACUUM")
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _prepare(self, connection: sqlite3.Connection, _: object) -> None:
         connection.isolation_level = None  # transactions begin where we say so
-        connection.execute(f"PRAGMA page_size = {PAGE}")  # of a file that is new
+        connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")  # of a file that is new
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA query_only = ON" if self._read_only else "PRAGMA journal_mode = WAL")
@@ -304,6 +304,6 @@ def _address_of_fixed(path: Path) -> URL:
 
 
 def _begin(connection: Connection) -> None:
-    statement = connection.get_execution_options()[BEGIN]
+    statement = connection.get_execution_options()[BEGIN_STATEMENT]
     if statement is not None:
         connection.exec_driver_sql(statement)

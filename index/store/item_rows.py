@@ -268,7 +268,7 @@ def _batch(rows: Sequence[int], sides: Sequence[Aspect], features: Features) -> 
     return FeatureBatch(np.array(rows, np.int64), places, features)
 
 
-MANY = 5_000  # values in one statement
+STATEMENT_VALUES = 5_000  # values in one statement
 VALUES: BindParameter[Any] = bindparam("values", expanding=True)
 COLUMNS = observations.c
 KNOWN = COLUMNS.kind != "together"  # which collections had before, and nothing reads now
@@ -289,8 +289,8 @@ def count_rows(connection: Connection, table: FromClause) -> int:
 
 def in_pieces(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """So many values at a time as one statement takes."""
-    for start in range(0, len(values), MANY):
-        yield values[start : start + MANY]
+    for start in range(0, len(values), STATEMENT_VALUES):
+        yield values[start : start + STATEMENT_VALUES]
 
 
 def read_rows(connection: Connection, statement: Executable, values: Sequence[Any]) -> Iterator[Any]:

@@ -23,7 +23,7 @@ MAX_WORD_LENGTH = 64  # letters of a word; longer ones are left out, their piece
 GIVEN_BY_CAMERAS = frozenset(
     ("dcim", "dji", "dsc", "dscf", "dscn", "gopr", "image", "img", "mvi", "photo", "picture", "pxl", "scan")
 )
-CACHED = 1 << 15  # chunks that need not be cut again
+KEPT_CHUNKS = 1 << 15  # chunks that need not be cut again
 _SIGNS = ".,;:!?\"'()[]{}<>«»“”„"  # around a chunk, not of it
 _STEPS = re.compile(r"[/\\]")
 _EDGES = re.compile(r"(?<=[^\W\d_])(?=\d)|(?<=\d)(?=[^\W\d_])|(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ])")
@@ -97,7 +97,7 @@ def _cut(text: str) -> Chunk:
     )
 
 
-_cached = lru_cache(CACHED)(_cut)
+_cached = lru_cache(KEPT_CHUNKS)(_cut)
 
 
 def _pieces(part: str) -> list[str]:

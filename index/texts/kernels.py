@@ -3,11 +3,11 @@
 The texts of items are one array of whole numbers. A text is its field and how many numbers its words have (in
 one number, see `head_of`), its length in words, and the numbers of its words; those of wholes are ~number.
 
-An item's score is (1 − BEST) · whole + BEST · best. Its `whole` is BM25F over all of its texts, and its
-`best` is BM25 of the one text that says most: so the best caption counts more than many that say a little
-each, and an item of a hundred captions, whose words are one in a hundred, has no advantage. Both sum, over
-the words of the query, rarity · x · (K + 1) / (K + x), where x is how often the word is there, by the
-weight of its field and the length of its text (or of all texts of the field).
+An item's score is (1 − BEST_TEXT_SHARE) · whole + BEST_TEXT_SHARE · best. Its `whole` is BM25F over all of
+its texts, and its `best` is BM25 of the one text that says most: so the best caption counts more than many
+that say a little each, and an item of a hundred captions, whose words are one in a hundred, has no
+advantage. Both sum, over the words of the query, rarity · x · (K + 1) / (K + x), where x is how often the
+word is there, by the weight of its field and the length of its text (or of all texts of the field).
 """
 
 import numpy as np
@@ -17,11 +17,11 @@ from index.texts.contracts import CAPTION, FIELDS, NOTHING
 from multifold.compiling import compile_annotated
 
 K = 1.2
-BEST = 0.5
-STEPS = 255  # of the most that a word can say of an item
+BEST_TEXT_SHARE = 0.5
+IMPACT_STEPS = 255  # of the most that a word can say of an item
 ITEM_BITS, STEP_BITS = 28, 8  # of a posting
 SLOTS = 256  # a power of two, of the words of a query: most words of a text are compared with none of them
-BLOCK = 128  # numbers of a row
+ROW_NUMBERS = 128  # numbers of a row
 
 
 def head_of(field: int, count: int) -> int:
@@ -53,9 +53,9 @@ def add_sizes(
 def post_words(
     starts: Int64[np.ndarray, " i"], texts: Int32[np.ndarray, " t"], norms: Float64[np.ndarray, "3 f"]
 ) -> Int64[np.ndarray, " p"]:
-    """One number for each word of each item: which word, which item, and about how much it says, in `STEPS`.
+    """One number for each word of each item: which word, which item, and about how much it says.
 
-    Its rarity is left out.
+    That is in `IMPACT_STEPS`, without the rarity of the word.
     """
     widest = 1
     for item in range(len(starts) - 1):
@@ -102,8 +102,10 @@ def post_words(
                 times[slot] = 0
             at = end
         for slot in of_item[:many]:
-            says = (1 - BEST) * whole[slot] / (K + whole[slot]) + BEST * best[slot] / (K + best[slot])
-            step = max(1, int(STEPS * says + 0.5))
+            says = (1 - BEST_TEXT_SHARE) * whole[slot] / (K + whole[slot]) + BEST_TEXT_SHARE * best[slot] / (
+                K + best[slot]
+            )
+            step = max(1, int(IMPACT_STEPS * says + 0.5))
             postings[kept] = (np.int64(words[slot]) << (ITEM_BITS + STEP_BITS)) | (item << STEP_BITS) | step
             kept += 1
             words[slot], whole[slot], best[slot] = -1, 0.0, 0.0
@@ -216,7 +218,7 @@ def score_items(
                 loudest = max(loudest, heard[word])
         if not mask:
             continue
-        scores[row], shares[row] = (1 - BEST) * total + BEST * best, share + loudest
+        scores[row], shares[row] = (1 - BEST_TEXT_SHARE) * total + BEST_TEXT_SHARE * best, share + loudest
         stated[row], labels[row], masks[row] = told, label, mask
 
 
@@ -296,15 +298,17 @@ def score_rows(
 
     For an item without rows these are 0 and -1.
     """
-    whole = len(query) // BLOCK * BLOCK
+    whole = len(query) // ROW_NUMBERS * ROW_NUMBERS
     for at in range(len(places)):
         most = np.float32(0)
         row = -1
         for place in range(starts[places[at]], starts[places[at] + 1]):
             total = np.int32(0)  # numba would sum in 64 bits, a third as fast
-            for block in range(0, whole, BLOCK):  # of a known length, which takes two thirds of the time
+            for block in range(
+                0, whole, ROW_NUMBERS
+            ):  # of a known length, which takes two thirds of the time
                 part = np.int32(0)
-                for i in range(block, block + BLOCK):
+                for i in range(block, block + ROW_NUMBERS):
                     part = np.int32(part + np.int32(np.int32(rows[place, i]) * np.int32(query[i])))
                 total = np.int32(total + part)
             for i in range(whole, len(query)):

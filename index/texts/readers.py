@@ -26,8 +26,8 @@ from multifold.types import Vectors
 Steps: TypeAlias = tuple[Int16[np.ndarray, " d"], float]  # a query: whole numbers, and the size of a step
 
 OF_NAME = -1 - NAME  # the label of a name's row; a caption's is its place
-MOST = 127  # steps to the largest number of a row
-QUERIES = 64  # whose vectors are kept
+STEPS_TO_LARGEST = 127  # steps to the largest number of a row
+KEPT_QUERIES = 64  # whose vectors are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class ReaderIndex:
     def __init__(self, reader: TextReader) -> None:
         self.reader = reader
         self._segments = TextSegments(merged_segment)
-        self._steps = lru_cache(QUERIES)(self._encode_query)
+        self._steps = lru_cache(KEPT_QUERIES)(self._encode_query)
 
     def add(self, items: Sequence[ItemTexts]) -> None:
         """Add items; an edition that is already there is a TextIndexError, and nothing is added."""
@@ -176,6 +176,6 @@ class ReaderIndex:
 
 def quantise(vectors: Vectors) -> tuple[Int8[np.ndarray, "b d"], Float32[np.ndarray, " b"]]:
     """Each vector in whole steps, and the size of its step; 0 for a vector of zeros."""
-    sizes = np.abs(vectors).max(axis=1, initial=0.0) / np.float32(MOST)
+    sizes = np.abs(vectors).max(axis=1, initial=0.0) / np.float32(STEPS_TO_LARGEST)
     steps = np.divide(vectors, sizes[:, None], out=np.zeros_like(vectors), where=sizes[:, None] > 0)
     return np.rint(steps).astype(np.int8), sizes

@@ -15,7 +15,7 @@ from index.contracts import Ids
 from index.texts.contracts import Scores, TextIndexError
 from multifold.rising import find_rising
 
-SMALL = 256  # items of segments that are always merged
+MERGED_ITEMS = 256  # items of segments that are always merged
 STRIDE = 128  # scores at most that are represented by their best in a first pass
 
 S = TypeVar("S", bound="TextSegment")
@@ -111,7 +111,7 @@ class TextSegments(Generic[S]):
         parts = [part for part in parts if part.alive.any()]
         first = max(len(parts) - 1, 0)
         tail = sum(part.count() for part in parts[first:])
-        while first and parts[first - 1].count() <= max(tail, SMALL):
+        while first and parts[first - 1].count() <= max(tail, MERGED_ITEMS):
             first -= 1
             tail += parts[first].count()
         if len(parts) - first > 1:

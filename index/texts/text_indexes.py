@@ -42,7 +42,7 @@ RULES = 5  # how texts are cut; another number builds every collection's indexes
 PAGES = 16  # of items that are added together
 BACKGROUND = 2_000  # items that are worth not to be waited for
 SAVE_AFTER, SAVE_SHARE = 8_192, 8  # changes that are derived again after a crash, or a part of the items
-WORTH_SAVING = 64  # items; fewer are derived faster than they are written
+SAVED_ITEMS = 64  # items; fewer are derived faster than they are written
 CURRENT = "current.json"
 PAGE_ITEMS = 1_000  # items that are taken from the store together,
 READ_TOGETHER = 100  # and by a reader: about a second of one that takes milliseconds a text
@@ -139,7 +139,7 @@ class TextIndexes:
                 return
             if self._builder is not None:  # one of them is not there yet
                 return
-            if self.words.count() >= WORTH_SAVING:
+            if self.words.count() >= SAVED_ITEMS:
                 try:
                     self._save(self._home)
                 except OSError as error:

@@ -29,10 +29,11 @@ from index.texts.word_segments import (
     number_texts,
 )
 
-CACHED = 1 << 16  # chunks whose words need not be looked up again
-REMEMBERED = 64  # questions of one moment
-FEW = 2_048  # allowed items that are scored one by one
-DEPTH, DEEPER = 512, 4  # candidates that are ranked by their scores: so many, and a multiple of the limit
+KEPT_CHUNKS = 1 << 16  # chunks whose words need not be looked up again
+KEPT_QUESTIONS = 64  # questions of one moment
+SCORED_ITEMS = 2_048  # allowed items that are scored one by one
+# Candidates that are ranked by their scores: so many, and a multiple of the limit.
+RANKED_CANDIDATES, DEEPER = 512, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,16 +131,16 @@ class WordIndex:
     def rank(self, query: str, limit: int, allowed: Ids | None = None) -> tuple[Ids, Scores]:
         """The best editions, best first, with scores above 0; ties go to the smaller edition."""
         asked, editions = self._ask(query), allowed
-        if editions is None or len(editions) > FEW:
+        if editions is None or len(editions) > SCORED_ITEMS:
             every = np.arange(len(asked.question.numbers))
-            editions = asked.nearest(every, max(DEPTH, DEEPER * limit), allowed)
+            editions = asked.nearest(every, max(RANKED_CANDIDATES, DEEPER * limit), allowed)
         scores = asked.score(editions).scores
         order = np.lexsort((editions, -scores))[: min(max(limit, 0), np.count_nonzero(scores > 0))]
         return editions[order], scores[order]
 
     def near(self, query: str, limit: int, allowed: Ids | None = None) -> Ids:
         """About the best editions, for those who score them by all legs: the commonest words are left out."""
-        if allowed is not None and len(allowed) <= FEW:
+        if allowed is not None and len(allowed) <= SCORED_ITEMS:
             return self.rank(query, limit, allowed)[0]
         asked = self._ask(query)
         return asked.near(limit) if allowed is None else asked.nearest(asked.question.rare, limit, allowed)
@@ -205,7 +206,7 @@ class WordIndex:
         """How many pieces a chunk has, and the numbers of these and of its wholes."""
         known = self._numbers.get(text)
         if known is None:
-            if len(self._numbers) >= CACHED:
+            if len(self._numbers) >= KEPT_CHUNKS:
                 self._numbers.clear()
             number = self._vocabulary.add
             pieces, wholes = [], []
@@ -219,7 +220,7 @@ class WordIndex:
         known, parts = self._asked, self._segments.now
         asked = known.get(query)
         if asked is None or asked.parts is not parts:
-            if len(known) >= REMEMBERED:
+            if len(known) >= KEPT_QUESTIONS:
                 known.clear()
             question = self._parser.parse(query, sum(part.count() for part in parts))
             asked = known[query] = AskedWords(question, parts, field_norms(self._sums))

@@ -11,7 +11,7 @@ from multifold.wire.items import ObservationInfo
 from multifold.wire.search import SearchAnswer, SearchHit
 
 MOST_PAYLOAD_BYTES = 64_000  # of one answer, as JSON
-MOST_OBSERVATIONS = 5
+SHOWN_OBSERVATIONS = 5
 MOST_SHARES = 12
 
 
@@ -80,7 +80,7 @@ def bound_payloads(payloads: Sequence[dict[str, Any]]) -> tuple[list[dict[str, A
 
 
 def explained_match(answer: ExplainAnswer) -> ExplainedMatch:
-    best = {name_observation(one): round(one.score, 4) for one in answer.observations[:MOST_OBSERVATIONS]}
+    best = {name_observation(one): round(one.score, 4) for one in answer.observations[:SHOWN_OBSERVATIONS]}
     sides = {side: round(score, 4) for side, score in answer.sides.items()}
     return ExplainedMatch(
         item=answer.item,

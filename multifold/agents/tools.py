@@ -26,7 +26,7 @@ with needs_extra("mcp"):
     from mcp.types import CallToolResult, TextContent
     from pydantic import Field
 
-MOST_PICTURES = 6
+SHOWN_PICTURES = 6
 Collection = Annotated[str | None, Field(description="name of a collection; the default one without")]
 Limit = Annotated[int, Field(ge=1, le=50, description="most items of the answer")]
 Where = Annotated[
@@ -101,7 +101,7 @@ class AgentTools:
         self,
         context: Context,
         id: Annotated[str, Field(description="id of the item")],
-        pictures: Annotated[int, Field(ge=0, le=MOST_PICTURES, description="most pictures to see")] = 1,
+        pictures: Annotated[int, Field(ge=0, le=SHOWN_PICTURES, description="most pictures to see")] = 1,
         large: Annotated[bool, Field(description="up to 1024 pixels a side instead of 256")] = False,
         collection: Collection = None,
     ) -> list[Any]:

@@ -28,7 +28,7 @@ from multifold.types import Feature, Features, Kind, Observation, PixelBatch, Ve
 with needs_extra("cpu"):
     import onnxruntime as ort
 
-BATCH = 64  # pictures or texts that are in memory at once
+INPUTS_AT_ONCE = 64  # pictures or texts that are in memory at once
 SMALLEST_BATCH = 8  # fewer at a time cost more each
 PointGroups: TypeAlias = Float32[np.ndarray, "b g k c"]
 CPU_PROVIDER = "CPUExecutionProvider"
@@ -187,7 +187,7 @@ class Encoder:
         return np.concatenate([*parts] or [none])  # the graphs of a draft may be wider than it states
 
     def _batches(self, values: Sequence[Any] | np.ndarray) -> Iterator[Any]:
-        size = max(SMALLEST_BATCH, BATCH // self.lanes)
+        size = max(SMALLEST_BATCH, INPUTS_AT_ONCE // self.lanes)
         for start in range(0, len(values), size):
             yield values[start : start + size]
 

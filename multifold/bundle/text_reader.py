@@ -38,9 +38,9 @@ ORIGIN_FILE = "origin.json"  # where it comes from, for people
 ID_LENGTH = 16
 MOST_TOKENS = 512  # of a text; what comes after is not read
 MOST_CHARACTERS = 16 * MOST_TOKENS
-BATCH = 1024  # texts whose tokens are in memory at once
-REMEMBERED = 4096  # sentences whose vectors are
-TOGETHER = 32  # sentences that are read at once, at most
+TOKENIZED_TEXTS = 1024  # texts whose tokens are in memory at once
+KEPT_SENTENCES = 4096  # sentences whose vectors are
+SENTENCES_AT_ONCE = 32  # sentences that are read at once, at most
 TRIED = 4  # of as many tokens, by which it is known whether that changes their vectors
 Tokens: TypeAlias = tuple[int, ...]  # of a text, by their numbers
 UNKNOWN_TOKENS = ("unk_token", "unk_id")  # of the tokenizers' definitions, by name or by id
@@ -85,9 +85,9 @@ class TextReader:
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One row for each text, at length one; zeros for a text of which no token is known."""
         vectors = np.zeros((len(texts), self.dim), np.float32)
-        for start in range(0, len(texts), BATCH):
-            part = [clean(text[:MOST_CHARACTERS], "none") for text in texts[start : start + BATCH]]
-            vectors[start : start + BATCH] = self._sums(part)
+        for start in range(0, len(texts), TOKENIZED_TEXTS):
+            part = [clean(text[:MOST_CHARACTERS], "none") for text in texts[start : start + TOKENIZED_TEXTS]]
+            vectors[start : start + TOKENIZED_TEXTS] = self._sums(part)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         units: Vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
         return units
@@ -171,7 +171,7 @@ class SentenceReader(TextReader):
         self._context = min(MOST_TOKENS, int(self.config.get("max_position_embeddings", MOST_TOKENS)))
         self._known: dict[Tokens, Vector] = {}
         self.dim = self._answers([(0,)]).shape[1]
-        self._together = TOGETHER if self._reads_alike() else 1
+        self._together = SENTENCES_AT_ONCE if self._reads_alike() else 1
 
     def _sums(self, texts: Sequence[str]) -> Vectors:
         tokens = [self._meant(one) for one in self._tokenizer.encode_batch(texts, add_special_tokens=True)]
@@ -185,7 +185,7 @@ class SentenceReader(TextReader):
                 new |= zip(some, self._answers(some), strict=True)
         nothing = np.zeros(self.dim, np.float32)
         sums = np.array([new.get(one, known.get(one, nothing)) for one in tokens], np.float32)
-        if len(known) + len(new) > REMEMBERED:
+        if len(known) + len(new) > KEPT_SENTENCES:
             self._known = new  # a batch is smaller
         else:
             known |= new

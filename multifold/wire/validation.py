@@ -35,7 +35,7 @@ LENGTHS = {
     "string_too_short": "{min_length:,} or more characters",
     "string_too_long": "{max_length:,} characters at most",
 }
-MOST_SHOWN = 40  # characters of a value
+SHOWN_CHARACTERS = 40  # characters of a value
 MOST_ERRORS = 8  # of one body that are told
 adapter_of = cache(TypeAdapter)
 
@@ -84,4 +84,4 @@ def _shown(value: object) -> str:
     if isinstance(value, (list, tuple)):
         return "a list"
     text = "nothing" if value is None else repr(value)
-    return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}…"
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"

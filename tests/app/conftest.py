@@ -143,5 +143,5 @@ def drawn_by_the_same() -> Iterator[None]:
 def unfitted() -> Iterator[None]:
     """Evidence is weighted by what holds without a fit, which would come in the middle of a test."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(evidence, "FEW", 1 << 40)
+        patch.setattr(evidence, "FIRST_FIT_ITEMS", 1 << 40)
         yield

@@ -20,7 +20,7 @@ from trimesh.visual.material import PBRMaterial
 from app.collections.service import CollectionService
 from app.main import create_app
 from app.runtime.collections import Collections, open_collections
-from app.server import IDLE_SECONDS, bind_port
+from app.server import IDLE_CONNECTION_SECONDS, bind_port
 from app.settings import Settings
 from tests import tiny
 from tests.files import picture_file
@@ -83,7 +83,9 @@ def house(data: Path, bundle: Path, **changes: Any) -> Iterator[House]:  # noqa:
         settings = settings.model_copy(update={"port": socket.getsockname()[1]})
         with open_collections(settings) as shelf:
             app = create_app(settings, shelf)
-            config = uvicorn.Config(app, log_level="critical", lifespan="on", timeout_keep_alive=IDLE_SECONDS)
+            config = uvicorn.Config(
+                app, log_level="critical", lifespan="on", timeout_keep_alive=IDLE_CONNECTION_SECONDS
+            )
             server = uvicorn.Server(config)
             thread = threading.Thread(target=server.run, kwargs={"sockets": [socket]})
             thread.start()

@@ -85,7 +85,7 @@ def test_each_is_found_first_by_its_words_and_what_nothing_has_matches_nothing_w
 def test_what_was_written_is_fitted_before_anybody_searches(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(evidence, "FEW", 8)
+    monkeypatch.setattr(evidence, "FIRST_FIT_ITEMS", 8)
     with house(tmp_path, BUNDLE) as opened:
         items = [{"id": name, "texts": [text]} for name, text in THINGS.items()]
         answer = opened.client.post("/v1/items", json={"items": items})

@@ -143,7 +143,7 @@ def test_few_errors_are_told_and_all_are_counted() -> None:
     progress = JobProgress()
     for number in range(1000):
         progress.error(f"{number} " + "x" * 100_000)
-    assert (len(progress.errors), progress.result["errors"]) == (jobs.MOST_ERRORS, 1000)
+    assert (len(progress.errors), progress.result["errors"]) == (jobs.JOB_ERRORS, 1000)
     assert max(map(len, progress.errors)) == jobs.LONGEST_ERROR
 
 

@@ -103,7 +103,7 @@ def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None
     mask = rng.random((40, 30)) < 0.1
     mask[:, 3] = True
     expected = ranks(scores, mask), ndcg_at_k(scores, mask, 5), bootstrap(scores[:, 0])
-    monkeypatch.setattr(metrics, "CHUNK", chunk)
+    monkeypatch.setattr(metrics, "SCORES_A_STEP", chunk)
     for found, wanted in zip((ranks(scores, mask), ndcg_at_k(scores, mask, 5)), expected, strict=False):
         np.testing.assert_array_equal(found, wanted)
     assert bootstrap(scores[:, 0]) == pytest.approx(expected[2])

@@ -6,7 +6,7 @@ from functools import partial
 from training.data.extraction import extract
 from training.data.extraction.cluster import work_on_cluster
 
-SHOWN = 5  # problems
+SHOWN_PROBLEMS = 5  # problems
 
 
 def run(args: argparse.Namespace) -> int:
@@ -16,9 +16,9 @@ def run(args: argparse.Namespace) -> int:
         work = partial(work_on_cluster, args.bundle, workers=args.workers, address=args.cluster)
     order = extract.ExtractionOrder(args.manifest, args.bundle, args.out, max(1, args.items))
     report = extract.extract_features(order, work)
-    for name, problem in [*report.problems.items()][:SHOWN]:
+    for name, problem in [*report.problems.items()][:SHOWN_PROBLEMS]:
         print(f"left out {name}: {problem}")
-    if len(report.problems) > SHOWN:
-        print(f"… and {len(report.problems) - SHOWN} more, all in {args.out / extract.PROBLEMS}")
+    if len(report.problems) > SHOWN_PROBLEMS:
+        print(f"… and {len(report.problems) - SHOWN_PROBLEMS} more, all in {args.out / extract.PROBLEMS}")
     print(f"{report.rows:,} features in {args.out}\nnext: multifold index import {args.out} --data DATA")
     return 0

@@ -46,7 +46,7 @@ DIMS = (32, 64, 128, 256)
 ENDINGS = 64  # pieces like "s" by which an unknown word is told from a known one
 LONGEST_ENDING, SHORTEST_STEM, LEAST_STEMS = 3, 3, 3
 HELD_OUT, MOST_HELD_OUT = 10, 500  # one item in so many is held out, and no more than that
-BLOCK = 6_000  # captions whose bags are in memory at once
+CAPTIONS_AT_ONCE = 6_000  # captions whose bags are in memory at once
 
 
 class WordTableError(MultifoldError):
@@ -185,7 +185,7 @@ def _blocks(items: Words, pivots: int) -> Iterator[Float32[np.ndarray, "i c w"]]
     """The words of items that have as many captions: 1 where a caption has the word."""
     for count, group in groupby(sorted(items, key=len), len):
         alike = [*group]
-        step = max(1, BLOCK // count)
+        step = max(1, CAPTIONS_AT_ONCE // count)
         for start in range(0, len(alike), step):
             some = alike[start : start + step]
             bags = np.zeros((len(some), count, pivots), np.float32)

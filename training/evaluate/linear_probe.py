@@ -17,7 +17,7 @@ from training.towers.heads import CloudHead
 
 STRENGTHS = np.logspace(-6, 6, 97)
 STRIDE = 16
-STEPS = 1000
+PROBE_STEPS = 1000
 
 Labelled: TypeAlias = tuple[np.ndarray, np.ndarray]  # features [b n] and classes [b]
 
@@ -76,7 +76,7 @@ def _fitted(
     worth = len(y) / (classes * counts.double()) if balanced else None
     weights = torch.zeros(classes, x.shape[1], dtype=torch.float64, requires_grad=True)
     biases = torch.zeros(classes, dtype=torch.float64, requires_grad=True)
-    solver = torch.optim.LBFGS([weights, biases], max_iter=STEPS, line_search_fn="strong_wolfe")
+    solver = torch.optim.LBFGS([weights, biases], max_iter=PROBE_STEPS, line_search_fn="strong_wolfe")
 
     def loss() -> Tensor:
         solver.zero_grad()

@@ -19,7 +19,7 @@ from multifold.wire.search import SearchAnswer
 from training.retrieval.directions import RetrievalDirection, relevant_columns
 from training.retrieval.features import FeatureBank, HeldOutFeatures, make_bank, make_text_bank
 
-PAGE = 100
+ITEMS_A_REQUEST = 100
 SEARCHES_AT_ONCE: Mapping[Side, int] = {"text": 32, "image": 4, "shape": 32}  # searches in one request
 ENOUGH = 5  # right items whose places matter
 POOLS: tuple[Pooling, ...] = ("mean", "max")
@@ -45,7 +45,7 @@ class QueryScores:
         self.scores.update(hits)
         right = sorted((self.scores[item] for item in self.right & self.scores.keys()), reverse=True)[:ENOUGH]
         complete = len(right) == min(ENOUGH, len(self.right))
-        self.done = len(hits) < PAGE or (complete and hits[-1][1] < right[-1])
+        self.done = len(hits) < ITEMS_A_REQUEST or (complete and hits[-1][1] < right[-1])
 
 
 def features_unknown(entries: Sequence[ManifestEntry]) -> HeldOutFeatures:
@@ -72,7 +72,9 @@ def direction(
     relevant = relevant_columns(observed, queries, columns, equal_texts)
     names = {entries[owner].id: place for place, owner in enumerate(columns.owners)}
     scores = [QueryScores(frozenset(np.flatnonzero(row).tolist())) for row in relevant]
-    searches = [replace(one, target=target, pool=pool, limit=PAGE) for one in _searches(entries, side)]
+    searches = [
+        replace(one, target=target, pool=pool, limit=ITEMS_A_REQUEST) for one in _searches(entries, side)
+    ]
     _run_searches(client, list(zip(searches, scores, strict=True)), names, SEARCHES_AT_ONCE[side], name)
     others = max(client.count() - len(entries), len(names) - len(columns))
     rows = np.stack([_row(one, len(columns) + others) for one in scores])
@@ -102,7 +104,7 @@ def _run_searches(
                     raise MultifoldError(f"the service refused a search: {answer.message}")
                 scores.add([(ids.setdefault(hit.id, len(ids)), hit.score) for hit in answer.hits])
             waiting = [(search, scores) for search, scores in waiting if not scores.done]
-            offset += PAGE
+            offset += ITEMS_A_REQUEST
 
 
 def _row(query: QueryScores, gallery: int) -> Float32[np.ndarray, " g"]:

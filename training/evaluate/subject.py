@@ -82,7 +82,7 @@ def matching_pairs(
     return [MatchingPair(*both) for both in zip(pictures, texts, *vectors, strict=True)]
 
 
-AT_ONCE = 64
+PICTURES_AT_ONCE = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +120,10 @@ def _encode(subject: EvaluatedEncoder, pictures: Sequence[Path] | np.ndarray, na
     if not len(pictures):
         return NO_FEATURES
     features = []
-    for start in tqdm(range(0, len(pictures), AT_ONCE), desc=f"encode {name}", unit="batch", disable=None):
-        some = pictures[start : start + AT_ONCE]
+    for start in tqdm(
+        range(0, len(pictures), PICTURES_AT_ONCE), desc=f"encode {name}", unit="batch", disable=None
+    ):
+        some = pictures[start : start + PICTURES_AT_ONCE]
         opened = (
             some if isinstance(some, np.ndarray) else np.stack([open_picture(p, subject.image) for p in some])
         )

@@ -24,7 +24,7 @@ from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
 
 PREFIX = "heads_"  # of what we add to a graph
-LEAST = np.float32(1e-12)  # that a vector is divided by
+SMALLEST_NORM = np.float32(1e-12)  # that a vector is divided by
 LEANS = "No bundle is written that finds less on these items, so the differences lean upwards."
 
 
@@ -100,7 +100,7 @@ def write_bundle(
 
 def looks_beside_heads(looks: Looks, width: int, share: float) -> Looks:
     """Names for features so wide; they fit the same pictures as before, whatever the heads say."""
-    units = looks.features / np.maximum(np.linalg.norm(looks.features, axis=1, keepdims=True), LEAST)
+    units = looks.features / np.maximum(np.linalg.norm(looks.features, axis=1, keepdims=True), SMALLEST_NORM)
     features = np.pad(units, ((0, 0), (0, width - units.shape[1])))
     return replace(looks, features=features, least=looks.least / math.hypot(1, share))
 
@@ -173,4 +173,4 @@ def _unit(vectors: str, result: str) -> list[onnx.NodeProto]:
 
 
 def _unit_constants(result: str, numbers: int) -> dict[str, np.ndarray]:
-    return {f"{result}_ones": np.ones((numbers, 1), np.float32), f"{result}_least": np.full(1, LEAST)}
+    return {f"{result}_ones": np.ones((numbers, 1), np.float32), f"{result}_least": np.full(1, SMALLEST_NORM)}

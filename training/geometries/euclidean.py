@@ -11,7 +11,7 @@ from torch import Tensor
 
 from training.geometries.base import EntailmentGeometry, Geometry
 from training.geometries.numerics import (
-    TINY,
+    SAME_POINT,
     aperture,
     arccos,
     cosines,
@@ -47,7 +47,7 @@ class Euclidean(EntailmentGeometry, Geometry):
             b = lengths(y)
             cosine = cosines(x, y)
             distance = square_root((a - b).square() + 2 * a * b * (1 - cosine))
-            return arccos((b * cosine - a) / distance) - aperture(k / a.clamp(min=TINY))
+            return arccos((b * cosine - a) / distance) - aperture(k / a.clamp(min=SAME_POINT))
 
 
 class EuclideanSquared(Euclidean):

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from multifold.errors import MultifoldError
 from training.geometries.base import EntailmentGeometry, Geometry
 from training.geometries.numerics import (
-    TINY,
+    SAME_POINT,
     aperture,
     arccos,
     bounded,
@@ -70,7 +70,7 @@ class Lorentz(EntailmentGeometry, Geometry):
     def index_vectors(self, features: Float[Tensor, "b n"]) -> Float[Tensor, "b d"]:
         u = precise(features)
         c = self.curvature
-        radius = (c.sqrt() * lengths(u)).clamp(min=TINY)
+        radius = (c.sqrt() * lengths(u)).clamp(min=SAME_POINT)
         space = u * (radius.clamp(max=FARTHEST).sinh() / radius)[:, None]
         return torch.cat([space, (1 / c + space.square().sum(1, keepdim=True)).sqrt()], dim=1)
 
@@ -87,7 +87,7 @@ class Lorentz(EntailmentGeometry, Geometry):
             apart = 1 - cosines(u, v)
             half = ((a - b) / 2).sinh().square() + a.sinh() * b.sinh() * apart / 2
             cosine = ((b - a).sinh() - b.sinh() * a.cosh() * apart) / (2 * square_root(half * (1 + half)))
-            return arccos(cosine) - aperture(2 * k / a.sinh().clamp(min=TINY))
+            return arccos(cosine) - aperture(2 * k / a.sinh().clamp(min=SAME_POINT))
 
     def clamp(self) -> None:
         super().clamp()

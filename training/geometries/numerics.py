@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-TINY = 1e-12  # below the square root of this, two points are one
+SAME_POINT = 1e-12  # below the square root of this, two points are one
 LEAST_LENGTH = 1e-4  # a shorter vector loses its direction smoothly, and the gradient of an angle its pole
 
 
@@ -38,7 +38,7 @@ def lengths(x: Float[Tensor, "*b n"]) -> Float[Tensor, "*b"]:
 
 def square_root(square: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     """A square root whose gradient ends where two points are one."""
-    return square.clamp(min=TINY).sqrt()
+    return square.clamp(min=SAME_POINT).sqrt()
 
 
 def arccos(cosine: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

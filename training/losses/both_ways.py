@@ -17,7 +17,7 @@ from training.losses.rows import Columns, Logits, LossRows, RowPositives, Rows, 
 
 Taught: TypeAlias = "SharedExponentials | Literal['even'] | None"
 
-LEAST = 1e-28  # of a column's sum: what rounds to zero in float32 is no part of it then
+SMALLEST_SUM = 1e-28  # of a column's sum: what rounds to zero in float32 is no part of it then
 
 
 class SharedExponentials(NamedTuple):
@@ -52,7 +52,7 @@ def share_exponentials(matrix: Logits) -> SharedExponentials | None:
     weight = (shift - highest).exp_()
     matrix.sub_(shift[:, None]).exp_()
     by_column = weight @ matrix
-    if not bool(by_column.amin() > LEAST):
+    if not bool(by_column.amin() > SMALLEST_SUM):
         return None
     return SharedExponentials(matrix, shift, weight, matrix.sum(1), by_column, highest)
 

@@ -20,14 +20,14 @@ from torch.nn.functional import softplus
 
 from training.losses.rows import LossRows, LossTerms
 
-LIMIT = 0  # draws: as if there were infinitely many
+INFINITE_DRAWS = 0  # draws: as if there were infinitely many
 ALPHA = 0.6  # the weight of the hard term
 
 
-def hard(rows: LossRows, *, draws: int = LIMIT, per_positive: bool = True) -> LossTerms:
+def hard(rows: LossRows, *, draws: int = INFINITE_DRAWS, per_positive: bool = True) -> LossTerms:
     """One positive at a time against all negatives; `draws` a positive (or a row), or their limit."""
     _, valid, counts = rows.positives
-    if draws == LIMIT:
+    if draws == INFINITE_DRAWS:
         return weighted(rows, valid, counts)
     total = counts * draws if per_positive else torch.full_like(counts, draws)
     return weighted(rows, draw(counts, total), total)
@@ -54,7 +54,9 @@ def soft(rows: LossRows) -> LossTerms:
     return LossTerms(rows.everyone - rows.taught, rows.positives.counts > 0)
 
 
-def mfh(rows: LossRows, *, alpha: float = ALPHA, draws: int = LIMIT, per_positive: bool = True) -> LossTerms:
+def mfh(
+    rows: LossRows, *, alpha: float = ALPHA, draws: int = INFINITE_DRAWS, per_positive: bool = True
+) -> LossTerms:
     """The hybrid: `alpha` of the hard term and the rest of the soft one."""
     return mixed(rows, hard(rows, draws=draws, per_positive=per_positive), alpha, alpha)
 
@@ -64,7 +66,7 @@ def mfh_even(
     *,
     alpha: float = ALPHA,
     alpha_end: float = 1.0,
-    draws: int = LIMIT,
+    draws: int = INFINITE_DRAWS,
     per_positive: bool = True,
 ) -> LossTerms:
     """The hybrid, its weight on the way from `alpha` to `alpha_end`."""

@@ -11,7 +11,7 @@ from training.recipes import library
 from training.reproduction.results import TableResults
 from training.reproduction.runs import (
     CHECKPOINT,
-    SMALL,
+    SMALL_RECIPE,
     RowMeasurement,
     RowRun,
     RunOptions,
@@ -67,7 +67,7 @@ def make_options(args: argparse.Namespace, table: PaperTable) -> RunOptions:
     if learned is None:
         if not args.small:
             raise MultifoldError(f"{args.table} needs {table.data}: name its --manifest, or try --small")
-        learned = prepare.manifest_path(library.load_recipe(SMALL, args.changes), args.cache)
+        learned = prepare.manifest_path(library.load_recipe(SMALL_RECIPE, args.changes), args.cache)
         label = args.label or FURNITURE_LABEL
     tests = test_sets(args.table, table, args.test, learned if args.small else None) or {MANIFEST: learned}
     for name, path in tests.items():

@@ -21,7 +21,7 @@ from training.recipes.schema import AugmentSection, Recipe, parse_recipe
 from training.reproduction.tables import PaperTable, TableRow
 
 RECIPE, CHECKPOINT, METRICS, DONE = "recipe.toml", "checkpoint.pt", "metrics.jsonl", "done"
-SMALL = "ablation"  # the recipe whose towers and schedule a small machine takes
+SMALL_RECIPE = "ablation"  # the recipe whose towers and schedule a small machine takes
 CARRIED = ("tokens", "final_norm", "scale")  # what a tower keeps of its recipe
 content = cache(file_hash)  # of manifests, which are read once
 TRIAL = 12  # steps that a run is timed by; the first two count for nothing
@@ -89,7 +89,7 @@ def shrink(recipe: Recipe) -> Recipe:
 
     Geometry, loss and teacher stay, pairs or groups, and what the towers' features are read from.
     """
-    raw = library.load_recipe(SMALL).model_dump(exclude_none=True)
+    raw = library.load_recipe(SMALL_RECIPE).model_dump(exclude_none=True)
     for side in ("image", "text"):
         section = getattr(recipe, side)
         raw[side] |= {key: getattr(section, key) for key in CARRIED}

@@ -13,7 +13,7 @@ from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
 from training.geometries.base import RescoringGeometry
 from training.towers import TwoTowerModel
 
-BATCH = 256
+INPUTS_AT_ONCE = 256
 
 
 class TorchEncoder:
@@ -78,5 +78,5 @@ def _device(module: torch.nn.Module) -> torch.device:
 
 
 def _parts(observed: np.ndarray) -> Iterator[Tensor]:
-    for start in range(0, len(observed), BATCH):
-        yield torch.from_numpy(np.array(observed[start : start + BATCH]))
+    for start in range(0, len(observed), INPUTS_AT_ONCE):
+        yield torch.from_numpy(np.array(observed[start : start + INPUTS_AT_ONCE]))

@@ -74,7 +74,7 @@ def test_an_idle_connection_outlives_those_of_clients_and_proxies(tmp_path: Path
         assert first == second  # one and the same connection
     proxy = (Path(__file__).parents[3] / "docker" / "proxy" / "multifold.conf.template").read_text()
     (idle,) = re.findall(r"keepalive_timeout (\d+)s", proxy)
-    assert int(idle) < server.IDLE_SECONDS
+    assert int(idle) < server.IDLE_CONNECTION_SECONDS
 
 
 @pytest.mark.parametrize(

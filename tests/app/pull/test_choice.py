@@ -80,7 +80,7 @@ def test_too_few_captions_are_told(tmp_path: Path, capsys: pytest.CaptureFixture
 def test_a_manifest_will_do_and_many_items_are_thinned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.pull.choice.MOST_ITEMS", 12)
+    monkeypatch.setattr("app.pull.choice.COMPARED_ITEMS", 12)
     things: CaptionedPictures = read_captioned(write_things(tmp_path / "things", count=30))
     assert len(things.pictures) == 10
     lines = [f'{{"id": "{n}", "images": ["things/{n:02}.png"], "texts": ["a", "b"]}}' for n in range(11)]

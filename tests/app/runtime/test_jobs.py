@@ -172,7 +172,7 @@ def test_who_follows_a_job_that_does_not_change_is_let_go(
     client: Client, go_on: threading.Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(jobs, "FOLLOW_SECONDS", 0.01)
-    monkeypatch.setattr(jobs, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(jobs, "IDLE_STREAM_SECONDS", 0.1)
     client.create_collection("few")
     first, job = (client.collection("few").upsert_later(items(1)) for _ in range(2))
     assert [now.state for now in client.follow(job.id)] == ["queued"]

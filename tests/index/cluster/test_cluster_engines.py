@@ -102,9 +102,9 @@ def test_a_filter_that_milvus_is_asked_finds_what_it_lets_through(
     payloads: list[dict[str, Any]],
     where: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(milvus_engine, "FEW", 0)  # rows that are fetched and compared here
+    monkeypatch.setattr(milvus_engine, "FETCHED_ROWS", 0)  # rows that are fetched and compared here
     monkeypatch.setattr(milvus_engine, "LISTED", 0)
-    monkeypatch.setattr(milvus_engine, "NEAR", 0)
+    monkeypatch.setattr(milvus_engine, "ROWS_FOR_AN_ALLOWED_ONE", 0)
     rng = np.random.default_rng(0)
     items = [replace(thing(f"i{n}", rng), payload=payload) for n, payload in enumerate(payloads)]
     with Collection.open(tmp_path_factory.mktemp("items"), SPACE, cluster=cluster) as collection:
@@ -119,7 +119,7 @@ def test_a_filter_that_milvus_is_asked_finds_what_it_lets_through(
 
 
 def test_a_filter_is_asked_by_its_values(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(milvus_engine, "FEW", 0)
+    monkeypatch.setattr(milvus_engine, "FETCHED_ROWS", 0)
     monkeypatch.setattr(milvus_engine, "LISTED", 0)
     items = [replace(item, payload={"n": n}) for n, item in enumerate(things(40))]
     collection.upsert(items)
@@ -295,7 +295,7 @@ def test_what_ended_changes_no_answer(
     tmp_path: Path, cluster: MilvusAddress, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Items that were written often are asked for as after a restart, when all is read anew."""
-    monkeypatch.setattr(background, "ITEMS", 6)
+    monkeypatch.setattr(background, "BACKGROUND_ITEMS", 6)
     asked = query(feature(1, 2, -1), limit=50, target="item")
 
     def evidence(collection: Collection) -> list[tuple[str, float]]:

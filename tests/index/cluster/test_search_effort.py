@@ -2,7 +2,7 @@
 
 import pytest
 
-from index.cluster.search_effort import EFFORTS, LEAST, MOST, effort_for, least_effort
+from index.cluster.search_effort import EFFORTS, LEAST_EFFORT, MOST_EFFORT, effort_for, least_effort
 from index.engines.search_setting import SearchSetting
 
 MEASURED = (SearchSetting(10, 48, 14, 0.99, 1e-3), SearchSetting(100, 300, 104, 0.995, 2e-3))
@@ -36,9 +36,9 @@ def test_the_least_that_reaches_the_target() -> None:
     assert found == SearchSetting(10, asked[-1], 14, min(1.0, asked[-1] / 1000), asked[-1] * 1e-5)
     assert asked == sorted(asked)
     assert asked[-2] < 900 <= asked[-1]
-    assert asked[0] == LEAST
+    assert asked[0] == LEAST_EFFORT
 
 
 def test_where_none_reaches_it_the_best_is_taken() -> None:
-    found = least_effort(100, 104, 0.99, lambda effort: (0.5 + effort / 10 / MOST, 0.0))
-    assert (found.effort, found.recall) == (MOST, 0.6)
+    found = least_effort(100, 104, 0.99, lambda effort: (0.5 + effort / 10 / MOST_EFFORT, 0.0))
+    assert (found.effort, found.recall) == (MOST_EFFORT, 0.6)

@@ -41,7 +41,7 @@ def test_items_come_and_go(either: Shell, tmp_path: Path) -> None:
 def test_a_command_opens_the_texts_that_a_service_saved(
     shell: Shell, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_indexes, "WORTH_SAVING", 1)
+    monkeypatch.setattr(text_indexes, "SAVED_ITEMS", 1)
     bundle = tiny.build(tmp_path / "tiny").folder
     assert shell("add", "box", "--text", "a red box", "--bundle", bundle) == 0
     encoder = open_encoder(bundle)

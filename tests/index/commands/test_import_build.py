@@ -147,7 +147,7 @@ def test_a_second_import_keeps_the_space(shell: Shell, tmp_path: Path) -> None:
 def test_an_import_goes_on_where_it_was_stopped(
     shared: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding_files, "ITEMS", 256)
+    monkeypatch.setattr(embedding_files, "ITEMS_AT_ONCE", 256)
     asked = [*embeddings(tmp_path, VECTORS, [f"thing {n % 600}" for n in range(900)]), "--metric", "cosine"]
     upsert, calls = Store.upsert, iter(range(2))
 
@@ -170,7 +170,7 @@ import os, signal, sys
 from index import embedding_files
 from index.store.store import Store
 from multifold.cli import main
-embedding_files.ITEMS, upsert, calls = 256, Store.upsert, iter(range(2))
+embedding_files.ITEMS_AT_ONCE, upsert, calls = 256, Store.upsert, iter(range(2))
 def killed(store, new):
     version = upsert(store, new)
     if next(calls, None) is None:
@@ -195,7 +195,7 @@ def test_an_import_that_is_killed_goes_on(tmp_path: Path, capsys: pytest.Capture
 
 
 def test_an_import_ends_sealed(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "SAVED_ROWS", 1)
     build = SegmentBuilder.build
 
     def slow(*given: Any) -> Segment:  # noqa: ANN401 (as it is)
@@ -220,7 +220,7 @@ def test_an_import_ends_sealed(shell: Shell, tmp_path: Path, monkeypatch: pytest
 def test_a_first_import_fills_indexes_as_a_whole(
     shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "SAVED_ROWS", 1)
     filling, filled = FaissEngine.filling, list[FaissEngine]()
 
     def noted(engine: FaissEngine) -> AbstractContextManager[None]:

@@ -41,7 +41,7 @@ def test_it_is_the_index_that_faiss_makes(name: str, monkeypatch: pytest.MonkeyP
     assert (ours.cells is not None) == (name in SHARED)
     if ours.cells is None:
         return
-    monkeypatch.setattr(index_build, "PIECE", 300)
+    monkeypatch.setattr(index_build, "ROWS_A_STEP", 300)
     half = view_of(np.arange(COUNT // 2), SCENE.rows[: COUNT // 2])
     begun = extend_index(IndexStart(ours), half, lambda: False)
     assert begun is not None

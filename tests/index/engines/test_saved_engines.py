@@ -22,7 +22,7 @@ def opened(folder: Path, plan: IndexPlan = PLAN) -> Collection:
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "SAVED_ROWS", 1)
     rng = np.random.default_rng(0)
     with opened(tmp_path) as collection:
         collection.upsert([thing(f"item {n}", rng) for n in range(100)])
@@ -69,7 +69,7 @@ def test_what_was_saved_is_loaded_and_caught_up(made: Path, monkeypatch: pytest.
 
 
 def test_the_more_there_is_the_more_a_save_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "SAVED_ROWS", 1)
     monkeypatch.setattr(engine_set, "SAVE_AFTER", 4)
     monkeypatch.setattr(engine_set, "SAVE_SHARE", 2)
     versions: list[int] = []
@@ -90,7 +90,7 @@ def parts(collection: Collection) -> dict[object, list[object]]:
 def test_what_was_sealed_after_the_last_save_is_saved_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "SAVED_ROWS", 1)
     rng = np.random.default_rng(0)
     with monkeypatch.context() as slowly, opened(tmp_path) as collection:
         slowly.setattr(faiss_engine, "segments_to_merge", lambda *_, **__: [])

@@ -176,7 +176,7 @@ def test_parts_that_were_sealed_with_ordinary_queries_learn_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From queries that come, which are asked exactly too; and at once, where such a part is loaded."""
-    monkeypatch.setattr(served_queries, "PAUSE", 0.0)
+    monkeypatch.setattr(served_queries, "KEEP_SECONDS", 0.0)
     monkeypatch.setattr(served_queries, "SHARE", 0)
     with monkeypatch.context() as former:
         former.setattr(CellTuner, "tune", measure_ordinary_queries)
@@ -196,7 +196,7 @@ def test_parts_that_were_sealed_with_ordinary_queries_learn_from_others(
     until(lambda: ask() and engine.served.recall() is not None)
     served = engine.served.recall()
     assert served is not None
-    assert served.answers >= served_queries.FEWEST
+    assert served.answers >= served_queries.TELLING_QUERIES
     again = FaissEngine(WIDE.shape[1], "ip", IndexPlan("IVF{cells},SQ8", "cpu", 0.95, 1, 0))
     again.load(tmp_path / "rows")
     again.settle()

@@ -68,7 +68,7 @@ def test_a_reader_that_the_log_left_behind_starts_afresh(tmp_path: Path, kept: i
 def test_a_saved_index_that_the_log_left_behind_is_rebuilt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "SAVED_ROWS", 1)
     with Collection.open(tmp_path, SPACE) as collection:
         collection.upsert([thing(f"item {n}", np.random.default_rng(n)) for n in range(10)])
     monkeypatch.setattr(engine_set.EngineSet, "save", lambda *_: None)  # as if killed
@@ -97,7 +97,7 @@ def test_compaction_clears_what_nobody_needs(tmp_path: Path) -> None:
 
 
 def test_compaction_keeps_the_saved_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "SAVED_ROWS", 1)
     with Collection.open(tmp_path, SPACE) as collection:
         items = changed(collection)
     compact_collection(CollectionLocation(tmp_path))

@@ -8,9 +8,9 @@ from index.search.confidence import (
     FACTS,
     GAIN_LIMIT,
     LEAD_LIMIT,
+    LEAST_DOUBT,
     ODDS_LIMIT,
     RISING_FACTS,
-    TINY,
     Rivals,
     as_curves,
     confidence_facts,
@@ -45,7 +45,7 @@ def test_facts_are_what_plain_arithmetic_says() -> None:
 
 def plain_facts(evidence: np.ndarray, stated: np.ndarray, bare: np.ndarray, rivals: Rivals) -> np.ndarray:
     """The same by arrays."""
-    likely = np.clip(evidence - rivals.everything, -ODDS_LIMIT, -TINY)
+    likely = np.clip(evidence - rivals.everything, -ODDS_LIMIT, -LEAST_DOUBT)
     lead = np.where(
         evidence >= rivals.best, rivals.best - rivals.second, np.maximum(evidence - rivals.best, -LEAD_LIMIT)
     )

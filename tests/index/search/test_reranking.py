@@ -10,7 +10,7 @@ from index.collection import Collection
 from index.search.model import prior_model
 from index.search.query import Query
 from index.search.reranking import (
-    FEW,
+    SAMPLE_ITEMS,
     OutsideThing,
     RankedCandidate,
     RerankCandidate,
@@ -97,7 +97,7 @@ def _fan(vector: np.ndarray) -> list[np.ndarray]:
 def test_candidates_are_compared_with_each_other_where_few_others_have_their_side() -> None:
     """Plain arrays: 20 rows, of which ten are the background and two are asked for."""
     background, rows = np.arange(20) < 10, np.array([15, 16])
-    for having, both in ((FEW, False), (FEW - 1, True)):
+    for having, both in ((SAMPLE_ITEMS, False), (SAMPLE_ITEMS - 1, True)):
         raw = np.full((20, 2), np.nan, np.float32)
         raw[:having], raw[rows] = 0.0, 0.0
         wanted = background | (both & np.isin(np.arange(20), rows))

@@ -142,7 +142,7 @@ def with_points(item: Item, rng: np.random.Generator) -> Item:
 @pytest.fixture
 def together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A collection of an earlier version, with views read together in the store and the saved index."""
-    monkeypatch.setattr(engine_set, "WORTH_SAVING", 1)
+    monkeypatch.setattr(engine_set, "SAVED_ROWS", 1)
     rng = np.random.default_rng(0)
     with Collection.open(tmp_path, SPACE, plan=PLAN) as collection:
         collection.upsert([with_points(thing(f"item {n}", rng), rng) for n in range(20)])

@@ -86,7 +86,7 @@ def test_texts_whose_stems_make_another_language_likelier_are_written(
 @pytest.fixture
 def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A collection whose text indexes were saved when it was closed."""
-    monkeypatch.setattr(text_indexes, "WORTH_SAVING", 1)
+    monkeypatch.setattr(text_indexes, "SAVED_ITEMS", 1)
     with Collection.open(tmp_path, SPACE) as collection:
         collection.upsert([thing(f"t{n}") for n in range(9)])
     return tmp_path
@@ -187,7 +187,7 @@ def test_an_older_copy_that_was_put_back_is_built_again(
 def test_a_save_of_other_rules_or_a_log_cut_short_is_built_again(
     saved: Path, built: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_indexes, "WORTH_SAVING", 1_000)
+    monkeypatch.setattr(text_indexes, "SAVED_ITEMS", 1_000)
     with Collection.open(saved, SPACE) as collection:
         collection.upsert([thing("new"), thing("newer")])
     compact_collection(CollectionLocation(saved), kept=1)

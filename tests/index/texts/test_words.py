@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from index.texts import questions, segments, words
 from index.texts.analysis import Analyzer, chunks
 from index.texts.contracts import ItemTexts, TextIndex, TextIndexError
-from index.texts.kernels import BEST, K
+from index.texts.kernels import BEST_TEXT_SHARE, K
 from index.texts.word_segments import LENGTH, WEIGHTS
 from index.texts.words import WordIndex
 from tests.index.texts.word_items import found, ids, index_of, item
@@ -78,7 +78,7 @@ class PlainIndex:
                 )
                 for field, length, counts in every
             )  # fmt: skip
-            scores[edition] = (1 - BEST) * total + BEST * best
+            scores[edition] = (1 - BEST_TEXT_SHARE) * total + BEST_TEXT_SHARE * best
         return scores
 
 
@@ -90,7 +90,7 @@ STEPS = st.lists(st.tuples(st.lists(st.integers(1, 20), max_size=3), st.lists(IT
 EVERY = ItemTexts(0, "x", None, WORDS)  # so that no word is looked for by another one
 
 
-@pytest.mark.parametrize("small", [0, segments.SMALL])
+@pytest.mark.parametrize("small", [0, segments.MERGED_ITEMS])
 @settings(max_examples=40, deadline=None)
 @given(steps=STEPS, query=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4, unique=True))
 def test_it_ranks_like_plain_bm25f(
@@ -98,7 +98,7 @@ def test_it_ranks_like_plain_bm25f(
 ) -> None:
     index, alive, last = index_of(EVERY), {0: EVERY}, 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(segments, "SMALL", small)
+        patch.setattr(segments, "MERGED_ITEMS", small)
         for removed, added in steps:
             new = [
                 ItemTexts(last + n, name, path, tuple(captions), tuple(values))
@@ -340,7 +340,7 @@ def test_questions_run_beside_changes() -> None:
 
 def test_common_words_are_left_out_of_what_is_near(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(questions, "RARE", 8)
-    monkeypatch.setattr(words, "FEW", 0)
+    monkeypatch.setattr(words, "SCORED_ITEMS", 0)
     index = WordIndex()
     index.add(
         [ItemTexts(n, f"n{n}", captions=("a red chair" if n % 2 else "a blue chair",)) for n in range(64)]
@@ -353,7 +353,7 @@ def test_common_words_are_left_out_of_what_is_near(monkeypatch: pytest.MonkeyPat
 
 
 def test_most_of_the_best_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(words, "FEW", 0)
+    monkeypatch.setattr(words, "SCORED_ITEMS", 0)
     random = np.random.default_rng(3)
     vocabulary = [f"{letter}{'ab'[n % 2]}{'xyz'[n % 3]}" for n, letter in enumerate("bcdfghjklmnpqrstvw")]
 

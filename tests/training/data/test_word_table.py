@@ -127,7 +127,7 @@ def test_rare_words_are_placed_by_what_is_said_beside_them(
 
 
 def test_blocks_change_nothing(captions: Captions, table: WordTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_table, "BLOCK", 33)
+    monkeypatch.setattr(word_table, "CAPTIONS_AT_ONCE", 33)
     assert learn_words(captions).vectors == pytest.approx(table.vectors, abs=1e-6)
 
 

@@ -17,7 +17,7 @@ from renderers.orders import MeshSource, PointOrder, ViewOrder
 from renderers.points import PointSample
 from renderers.sandbox import Sandbox
 
-BATCH = 64  # pictures that are encoded at once
+PICTURES_AT_ONCE = 64  # pictures that are encoded at once
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class FeatureExtractor:
                 rows.append(FeatureRow(entry.id, "points", 0))
                 features.append(self.encoder.points([points.rows()]))
             waiting += pictures
-            if len(waiting) >= BATCH:
+            if len(waiting) >= PICTURES_AT_ONCE:
                 encode_waiting()
         encode_waiting()
         shard = FeatureShard(self.encoder.vector_id, tuple(rows), np.concatenate(features))

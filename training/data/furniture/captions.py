@@ -14,7 +14,7 @@ WHOLE_WEIGHT = 1.6  # people say first what a piece is as a whole
 NAMELESS = 0.04  # how often a caption does not say the kind
 NAMELESS_NOUNS = ("piece", "object", "item")
 OPENINGS = ("", "", "", "there is ", "this is ", "i am looking for ", "find me ", "a picture of ")
-ATTEMPTS = 20
+CAPTION_ATTEMPTS = 20
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class CaptionWriter:
     def write(self, number: int) -> tuple[FurnitureCaption, ...]:
         """That many captions, all different if the facts allow it."""
         written: dict[str, FurnitureCaption] = {}
-        for _ in range(number * ATTEMPTS):
+        for _ in range(number * CAPTION_ATTEMPTS):
             caption = self._caption()
             written.setdefault(caption.text, caption)
             if len(written) == number:

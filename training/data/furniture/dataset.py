@@ -20,7 +20,7 @@ from training.data.furniture.modeling.facts import Attribute
 from training.data.furniture.modeling.piece import FurniturePiece
 
 SHARES = {"train": 0.78, "val": 0.10, "test": 0.12}
-CHUNK = 4  # items a task of a worker
+ITEMS_A_TASK = 4  # items a task of a worker
 MANIFEST = "manifest.jsonl"
 STRUCTURAL: tuple[Attribute, ...] = ("absent", "count", "shape", "size")
 
@@ -86,7 +86,7 @@ def _write_items(order: FurnitureOrder, items: int, workers: int) -> Iterator[ma
         yield from map(partial(_write_item, order), range(items))
         return
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        yield from pool.map(partial(_write_item, order), range(items), chunksize=CHUNK)
+        yield from pool.map(partial(_write_item, order), range(items), chunksize=ITEMS_A_TASK)
 
 
 def _write_item(order: FurnitureOrder, index: int) -> manifest.ManifestEntry:

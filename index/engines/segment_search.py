@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int64
+from jaxtyping import Bool, Float32, Float64, Int64
 
 from index.contracts import NO_ROW, Ids, RowRankings
 from index.engines import file_search, scoring
@@ -24,8 +24,9 @@ SCAN = 16  # a candidate costs as much as scoring so many rows
 NO_CELL = -1
 READ = 8  # and so many where vectors have to be read from a file
 SELECTED = 1 / 4  # of the rows: where no more are allowed, the codes of these alone are scored,
-CODE, PASSED = 3, 1 / 32  # each in the time of so many rows, and another is passed over in that of so many
-SEARCH_NUMBERS = 1 << 20  # numbers that are scored in the time that a search of selected codes takes at least
+CODE, PASSED = 0.7, 0.05  # each in the time of so many rows, and another is passed over in that of so many
+SEARCH_NUMBERS = 1 << 19  # numbers that are scored in the time that a search of selected codes takes at least
+BATCH, BATCH_COST = 8, 1 / 3  # for so many queries together a row takes so much less time for each
 WIDER = 4  # how much further a search that found too few reaches
 
 
@@ -44,34 +45,40 @@ def search_segment(
     A query that is unlike all that was measured is compared with every row, and counted. If these are in
     a file, it is compared with their codes.
     """
-    choice = choose(part, limit, allowed, how)
-    if choice is None:
+    search = choose(part, metric, queries, limit, allowed, how, count_unlike)
+    if search is None:
         return file_search.nearest_rows(metric, part.rows, queries, limit, allowed)
-    setting, selects = choice
-    search = SegmentSearch(part, metric, queries, allowed, setting, selects, count_unlike)
     found = search.look()
     cells, unlike = search.left(found)
     if unlike is not None and unlike.any():
         count_unlike(int(unlike.sum()))
         search.compare(found, cells, unlike)
+    if cells is not None and (dear := search.dear(cells)).any():
+        search.compare(found, cells, dear)
     if cells is not None and (cells[:, 0] != NO_CELL).any():
         search.look_further(found, cells)
     return found.scores[:, :limit], found.ids[:, :limit]
 
 
 def choose(
-    part: Segment, limit: int, allowed: Ids | None, how: SearchSetting | None
-) -> tuple[SearchSetting, bool] | None:
-    """How to search, and whether FAISS is told which rows count; None: to score each row is cheaper."""
+    part: Segment,
+    metric: Metric,
+    queries: Vectors,
+    limit: int,
+    allowed: Ids | None,
+    how: SearchSetting | None,
+    count_unlike: Callable[[int], object],
+) -> "SegmentSearch | None":
+    """How to search; None: to score each row is cheaper."""
     assert part.ann is not None
     chosen = _count(part, allowed)
     share = max(chosen / len(part.rows.ids), 1e-9)
     filtered = allowed is not None
     selects = part.ann.cells is not None and share < 1 and (share <= SELECTED or not filtered)
     how = how or part.ann.setting_among(limit, share, filtered=filtered, selected=selects)
-    if _cost(part, how, share, selects=selects) >= chosen or how.candidates > part.ann.most:
-        return None
-    return how if limit <= how.limit else replace(how, limit=limit), selects
+    how = how if limit <= how.limit else replace(how, limit=limit)
+    search = SegmentSearch(part, metric, queries, allowed, how, selects, share, count_unlike)
+    return None if how.candidates > part.ann.most or search.cost >= search.rows_cost else search
 
 
 def _count(part: Segment, allowed: Ids | None) -> int:
@@ -81,19 +88,6 @@ def _count(part: Segment, allowed: Ids | None) -> int:
         return len(rows)
     first, last = allowed.searchsorted(rows.ids[0]), allowed.searchsorted(rows.ids[-1], "right")
     return min(int(last - first), len(rows))
-
-
-def _cost(part: Segment, how: SearchSetting, share: float, *, selects: bool) -> float:
-    """What a search of the index takes, in rows that are scored in the same time."""
-    assert part.ann is not None
-    if part.rows.file is not None:
-        return float(how.candidates * READ)
-    if not selects or part.ann.cells is None:
-        return float(how.candidates * SCAN)
-    centres = part.ann.cells.count
-    visited = min(1, max(how.effort, how.visited) / centres) * len(part.rows.ids)
-    scored = how.candidates + centres + visited * (PASSED + CODE * share)
-    return float(scored + SEARCH_NUMBERS / part.rows.vectors.shape[1])
 
 
 @dataclass(eq=False)
@@ -116,6 +110,7 @@ class SegmentSearch:
     allowed: Ids | None
     how: SearchSetting  # its limit is what is looked for
     selects: bool  # whether FAISS is told which rows count; else candidates are dropped
+    share: float  # of the rows, that count
     count_unlike: Callable[[int], object]
 
     @property
@@ -132,6 +127,27 @@ class SegmentSearch:
     def codes_alone(self) -> bool:
         """Whether codes stand for rows that are in a file."""
         return self.part.rows.file is not None and self.ann.cells is not None
+
+    @property
+    def cost(self) -> float:
+        """What a query takes at least, in rows that are scored in the same time."""
+        if self.part.rows.file is not None:
+            return float(self.how.candidates * READ)
+        if not self.selects:
+            return float(self.how.candidates * SCAN)
+        rest = SEARCH_NUMBERS / self.part.rows.vectors.shape[1]
+        return float(self.how.candidates + self.ann.efforts[1] + self.cells_cost(self.how.effort) + rest)
+
+    @property
+    def rows_cost(self) -> float:
+        """The same of scoring each row that counts."""
+        together = len(self.queries) >= BATCH and self.part.rows.file is None
+        return self.share * len(self.part.rows.ids) * (BATCH_COST if together else 1)
+
+    def cells_cost(self, cells: Int64[np.ndarray, " q"] | int) -> Float64[np.ndarray, " q"] | float:
+        """The same of the codes in so many cells."""
+        rows = np.minimum(1, cells / self.ann.efforts[1]) * len(self.part.rows.ids)
+        return rows * (PASSED + CODE * self.share)
 
     def look(self) -> Found:
         """Look into the first cells, and once more where too few of the candidates count."""
@@ -166,6 +182,12 @@ class SegmentSearch:
         if cells is not None and cells.shape[1] * 2 > self.ann.efforts[1]:  # near to most cells
             unlike |= (cells != NO_CELL).sum(axis=1) * 2 > self.ann.efforts[1]
         return cells, unlike
+
+    def dear(self, cells: Int64[np.ndarray, "q e"]) -> Bool[np.ndarray, " q"]:
+        """Which queries compare every row that counts in less time than codes in these cells."""
+        if not self.selects or self.codes_alone:
+            return np.zeros(len(cells), np.bool_)
+        return np.asarray(self.cells_cost((cells != NO_CELL).sum(axis=1)) > self.rows_cost)
 
     def compare(
         self, found: Found, cells: Int64[np.ndarray, "q e"] | None, unlike: Bool[np.ndarray, " q"]

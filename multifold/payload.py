@@ -7,7 +7,8 @@ by, but no search reads their words, and an ingest keeps them.
 from collections.abc import Mapping
 from typing import Any
 
-FILE_KEYS = frozenset({"source", "path", "folder", "format", "size", "content"})
+PARTS = "parts"  # words of the names of a mesh's parts, which are searched
+FILE_KEYS = frozenset({"source", "path", "folder", "format", "size", "content", PARTS})
 MACHINE_TAGS = "machine_tags"  # tags that a model proposed and a person accepted
 MEASURED = "measured"  # facts of its mesh
 MACHINE_KEYS = frozenset({MACHINE_TAGS, MEASURED})

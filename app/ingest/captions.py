@@ -1,8 +1,12 @@
-"""Captions of an item that comes with none: words of its name, and what a glTF file says of itself."""
+"""Captions of an item that comes with none: words of its name, and what a glTF file says of itself.
+
+Names of parts are no captions: a car has wheels, and is none.
+"""
 
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
@@ -17,23 +21,37 @@ jpeg webp gif texture textures src source sources export exports vid mvi
 """  # words that do not describe what a file shows
 EMPTY_PART_NAMES = """
 scene root rootnode node object obj mesh cube default material group polygon geometry sketchfab model
-primitive sphere plane untitled auxscene gltf glb fbx dae export camera world
-"""  # words that programs give to parts
+primitive sphere plane cylinder cone torus circle curve untitled auxscene gltf glb fbx dae export camera world
+tmp temp parent child left right lod joint bone armature null empty
+"""  # words that programs give to parts, and that tell only one of several alike from the others
 SUFFIXES = frozenset((*EXTENSIONS, *folder.PICTURE_SUFFIXES, *folder.HEIF_SUFFIXES))
 LARGEST_DESCRIPTION = 4 << 20  # bytes of glTF's JSON; a larger one is not read
-LONGEST_CAPTION, MOST_PARTS = 200, 8  # letters of a caption; parts that are named
+LONGEST_CAPTION, MOST_EXTRAS = 200, 8  # letters of a caption; texts of extras
+MOST_PART_WORDS = 24
 CAPTION_KEYS = ("title", "name", "description", "part", "tags", "keywords")
+_CODE = re.compile(r"(?=.*\d)[0-9a-f_-]{12,}", re.IGNORECASE)  # no word: a hash, or a number
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+", re.UNICODE)
 
 
+@dataclass(frozen=True)
+class MeshWords:
+    """What a glTF file says of itself."""
+
+    captions: tuple[str, ...] = ()  # its title and extras, as they are
+    parts: str = ""  # the words of the names of its parts, each once
+
+
+NO_WORDS = MeshWords()
+
+
 def entry_captions(
-    entry: ManifestEntry, path: str, *, names: bool = True, metadata: bool = True
+    entry: ManifestEntry, path: str, of_mesh: MeshWords = NO_WORDS, *, names: bool = True
 ) -> tuple[str, ...]:
     """The captions of an item of a folder: its own, else those of its name and of its mesh."""
     if entry.texts:
         return entry.texts
     of_name = name_captions(strip_suffixes(PurePosixPath(path))) if names else ()
-    return (*of_name, *(metadata_captions(entry.mesh) if metadata and entry.mesh else ()))
+    return (*of_name, *of_mesh.captions)
 
 
 def strip_suffixes(file: PurePath) -> PurePath:
@@ -56,7 +74,7 @@ def _split_words(name: str) -> list[str]:
 
 
 def _describing_words(name: str) -> list[str]:
-    words = _split_words(name)
+    words = [] if _CODE.fullmatch(name) else _split_words(name)
     return words if any(_is_word(word) and word not in EMPTY_NAMES.split() for word in words) else []
 
 
@@ -64,14 +82,14 @@ def _is_word(word: str) -> bool:
     return len(word) > 1 and not word.isdigit()
 
 
-def metadata_captions(mesh: Path) -> tuple[str, ...]:
-    """Title and extras of a glTF file as they are, and the names of its parts as words."""
+def read_mesh_words(mesh: Path) -> MeshWords:
+    """What a file says of itself, if it is glTF."""
     description = _read_description(mesh) if mesh.suffix.lower() in (".glb", ".gltf") else {}
     nodes = [node for key in ("scenes", "nodes", "meshes") for node in _objects(description.get(key))]
     extras = [text for one in (_dict(description.get("asset")), *nodes) for text in _texts(one.get("extras"))]
-    names = dict.fromkeys(" ".join(words) for node in nodes if (words := _part_words(node.get("name"))))
-    texts = [*extras[:MOST_PARTS], " ".join(list(names)[:MOST_PARTS])]
-    return tuple(dict.fromkeys(text[:LONGEST_CAPTION].strip() for text in texts if text.strip()))
+    captions = (text[:LONGEST_CAPTION].strip() for text in extras[:MOST_EXTRAS] if text.strip())
+    words = dict.fromkeys(word for node in nodes for word in _words_of_part(node.get("name")))
+    return MeshWords(tuple(dict.fromkeys(captions)), " ".join([*words][:MOST_PART_WORDS]))
 
 
 def _read_description(mesh: Path) -> dict[str, Any]:
@@ -95,10 +113,9 @@ def _texts(extras: object) -> Iterator[str]:
             yield from (one for one in values if isinstance(one, str))
 
 
-def _part_words(name: object) -> list[str]:
-    words = _split_words(name) if isinstance(name, str) else []
-    words = [word for word in words if word not in EMPTY_PART_NAMES.split()]
-    return words if any(map(_is_word, words)) else []
+def _words_of_part(name: object) -> list[str]:
+    words = _split_words(name) if isinstance(name, str) and not _CODE.fullmatch(name) else []
+    return [word for word in words if _is_word(word) and word not in EMPTY_PART_NAMES.split()]
 
 
 def _objects(value: object) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from app.encoding.observations import MeshPath
 from app.ingest.caches import ContentCache, ViewCache
-from app.ingest.captions import entry_captions
+from app.ingest.captions import NO_WORDS, entry_captions, read_mesh_words
 from app.ingest.progress import show_progress
 from app.ingest.sources import FileStamp, IngestTask, SourceFolder, stamp_file
 from index.collection import Collection
@@ -25,7 +25,7 @@ from multifold.errors import MultifoldError
 from multifold.files import folder
 from multifold.files.folder import FileProblem, FolderContents
 from multifold.manifest import ManifestEntry
-from multifold.payload import FILE_KEYS, machine_part, owner_part
+from multifold.payload import FILE_KEYS, PARTS, machine_part, owner_part
 from multifold.types import Item
 
 NAMED_ONLY = ""  # the content of an item whose files nobody has read yet
@@ -158,7 +158,12 @@ def _task_of(
     mesh = None if entry.mesh is None else MeshPath(entry.mesh, source.root)
     stamps = tuple(stamp for content in hashed for stamp in content.stamps)
     payload = _payload(entry, source, hashed[0].stamps[0][1], content)
-    texts = entry_captions(entry, payload["path"], names=names, metadata=metadata)
+    words = NO_WORDS
+    if metadata and entry.mesh is not None and not entry.texts:
+        words = read_mesh_words(entry.mesh)
+    if words.parts:
+        payload[PARTS] = words.parts
+    texts = entry_captions(entry, payload["path"], words, names=names)
     return IngestTask(entry.id, texts, entry.images, mesh, payload, stamps=stamps)
 
 
@@ -229,8 +234,9 @@ def _match(
 
 def _plan_stored(plan: IngestPlan, task: IngestTask, stored: SourceItem, *, moved: bool) -> None:
     """Plan what becomes of the stored item of a task."""
-    told = task.payload.keys() > FILE_KEYS  # by a .json; else what is there beside was added by somebody
+    told = task.payload.keys() - FILE_KEYS  # by a .json; else what is there beside was added by somebody
     kept = machine_part(stored.payload) if told else stored.payload
+    kept = {key: value for key, value in kept.items() if key not in FILE_KEYS}
     task = replace(task, payload={**kept, **task.payload})
     same_files = stored.payload.get("content") == task.payload["content"]
     same_words = (stored.texts, dict(stored.payload)) == (task.texts, dict(task.payload))

@@ -14,7 +14,7 @@ const FIRST = 4;
 export const placeOf = ({ kind, index }) => (kind === "points" ? kind : `${kind} ${index + 1}`); // an item has them once
 
 // What speaks for an item, the sides by the kind of their observations.
-const LEGS = { text: "caption", image: "photo", shape: "view", points: "points", reader: "meaning", examples: "your verdicts" };
+const LEGS = { text: "caption", image: "photo", shape: "view", points: "points", reader: "similar words", examples: "your verdicts" };
 export const legName = (leg, field) => LEGS[leg] ?? field ?? leg; // the field that words are in
 
 // The evidence that speaks for a hit, the strongest first.

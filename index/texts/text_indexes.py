@@ -30,7 +30,7 @@ from multifold.bundle.bundle import file_hash
 from multifold.bundle.text_reader import TextReader
 from multifold.durable import make_folder, write_file
 from multifold.errors import needs_extra
-from multifold.payload import FILE_KEYS, is_of_folder, owner_part
+from multifold.payload import FILE_KEYS, PARTS, is_of_folder, owner_part
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, Select, select
@@ -38,7 +38,7 @@ with needs_extra("serve"):
 log = logging.getLogger(__name__)
 
 NEVER = -1
-RULES = 5  # how texts are cut; another number builds every collection's indexes again
+RULES = 6  # how texts are cut; another number builds every collection's indexes again
 PAGES = 16  # of items that are added together
 BACKGROUND = 2_000  # items that are worth not to be waited for
 SAVE_AFTER, SAVE_SHARE = 8_192, 8  # changes that are derived again after a crash, or a part of the items
@@ -342,7 +342,7 @@ def item_texts(edition: int, name: str, captions: Sequence[str], payload: Mappin
     path = None
     if is_of_folder(payload):
         path = own["path"] if isinstance(own["path"], str) else None
-        own = {key: value for key, value in own.items() if key not in FILE_KEYS}
+        own = {key: value for key, value in own.items() if key not in FILE_KEYS or key == PARTS}
     values = (text for text in dict.fromkeys(_values(own, 1)) if not _MADE.fullmatch(text))
     return ItemTexts(edition, name, path, tuple(captions), tuple(values))
 

@@ -113,6 +113,8 @@ def complete_description(app: FastAPI, forms: dict[str, Any]) -> None:
             for method, operation in methods.items():
                 for parameter in operation.get("parameters", ()):
                     parameter.setdefault("description", PARAMETERS.get(parameter["name"], ""))
+                for content in operation.get("requestBody", {}).get("content", {}).values():
+                    content["schema"].pop("default", None)  # its fields have their own
                 _describe_key(operation, required_scope(method.upper(), path))
         return document
 

@@ -32,6 +32,7 @@ from multifold.wire.items import (
 )
 
 router = collection_router(prefix="/items", tags=["items"])
+EVERY_ITEM, NO_FILTER = ItemScrollBody(), ItemFilterBody()  # where a request has no body
 
 
 @router.post("", responses=body_errors())
@@ -73,7 +74,9 @@ async def delete_items(service: CollectionDep, body: ItemDeleteBody) -> RemovalA
 
 
 @router.post("/scroll", responses=body_errors())
-async def list_items(service: CollectionDep, address: AddressDep, body: ItemScrollBody) -> ItemPage:
+async def list_items(
+    service: CollectionDep, address: AddressDep, body: ItemScrollBody = EVERY_ITEM
+) -> ItemPage:
     """A page of items in the order of their ids, or in another one; its `next` begins the following page."""
     service.workers.listing.refuse_if_full()
     belongs = checksum_body("items", service.name, body)
@@ -84,7 +87,7 @@ async def list_items(service: CollectionDep, address: AddressDep, body: ItemScro
 
 
 @router.post("/count", responses=body_errors())
-async def count_items(service: CollectionDep, body: ItemFilterBody) -> ItemCount:
+async def count_items(service: CollectionDep, body: ItemFilterBody = NO_FILTER) -> ItemCount:
     """How many items there are, or how many of them a filter lets through."""
     chosen = _chosen(body)
     return ItemCount(count=await service.run(lambda: service.collection.count(chosen)))

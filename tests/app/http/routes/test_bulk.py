@@ -84,6 +84,16 @@ def test_one_item_may_come_by_itself(shelf: House) -> None:
     assert shelf.service.collection.ids() == ["a"]
 
 
+def test_a_list_and_a_count_need_no_body(shelf: House) -> None:
+    assert shelf.client.post("/v1/items", json={"id": "a", "texts": ["red"]}).status_code == 200
+    everything = shelf.client.post("/v1/items/scroll", json={}).json()
+    assert everything["items"]
+    assert shelf.client.post("/v1/items/scroll").json() == everything
+    assert shelf.client.post("/v1/items/count").json() == {"count": shelf.service.collection.count()}
+    assert shelf.client.post("/v1/items/count", json=7).status_code == 422
+    assert shelf.client.post("/v1/items/delete").status_code == 422  # everything is not meant
+
+
 def test_a_part_of_an_item_is_changed_and_the_rest_stays(shelf: House) -> None:
     write(
         shelf,

@@ -7,8 +7,8 @@ by, but no search reads their words, and an ingest keeps them.
 from collections.abc import Mapping
 from typing import Any
 
-PARTS = "parts"  # words of the names of a mesh's parts, which are searched
-FILE_KEYS = frozenset({"source", "path", "folder", "format", "size", "content", PARTS})
+PART_NAMES = "part_names"  # words of the names of a mesh's parts, which are searched
+FILE_KEYS = frozenset({"source", "path", "folder", "format", "size", "content", PART_NAMES})
 MACHINE_TAGS = "machine_tags"  # tags that a model proposed and a person accepted
 MEASURED = "measured"  # facts of its mesh
 MACHINE_KEYS = frozenset({MACHINE_TAGS, MEASURED})

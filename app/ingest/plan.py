@@ -25,7 +25,7 @@ from multifold.errors import MultifoldError
 from multifold.files import folder
 from multifold.files.folder import FileProblem, FolderContents
 from multifold.manifest import ManifestEntry
-from multifold.payload import FILE_KEYS, PARTS, machine_part, owner_part
+from multifold.payload import FILE_KEYS, PART_NAMES, machine_part, owner_part
 from multifold.types import Item
 
 NAMED_ONLY = ""  # the content of an item whose files nobody has read yet
@@ -162,7 +162,7 @@ def _task_of(
     if metadata and entry.mesh is not None and not entry.texts:
         words = read_mesh_words(entry.mesh)
     if words.parts:
-        payload[PARTS] = words.parts
+        payload[PART_NAMES] = words.parts
     texts = entry_captions(entry, payload["path"], words, names=names)
     return IngestTask(entry.id, texts, entry.images, mesh, payload, stamps=stamps)
 

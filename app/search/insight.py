@@ -1,7 +1,7 @@
 """Traversals to the root and explanations of a match, for one collection."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import TypeAlias
@@ -118,30 +118,21 @@ async def with_side_scores(
         scores = dict(zip(items, score_sides(service.encoder, parts, [*items.values()]), strict=True))
         return [replace(hit, sides=scores.get(hit.id, {})) for hit in some]
 
-    return await _explain_in_steps(service, hits, explain)
-
-
-async def with_looks(service: CollectionService, hits: Sequence[Hit]) -> list[Hit]:
-    """Hits with what the picture that matched looks like, where the encoder has names for that."""
-
-    def explain(some: Sequence[Hit]) -> list[Hit]:
-        seen = [hit for hit in some if hit.matched.kind in PICTURES]
-        names = iter(service.encoder.name_pictures(np.stack([hit.matched.feature for hit in seen])))
-        return [replace(hit, looks_like=next(names)) if hit.matched.kind in PICTURES else hit for hit in some]
-
-    if service.encoder.looks is None or not any(hit.matched.kind in PICTURES for hit in hits):
-        return [*hits]
-    return await _explain_in_steps(service, hits, explain)
-
-
-async def _explain_in_steps(
-    service: CollectionService, hits: Sequence[Hit], explain: Callable[[Sequence[Hit]], list[Hit]]
-) -> list[Hit]:
     steps = [hits[start : start + HITS_A_STEP] for start in range(0, len(hits), HITS_A_STEP)]
     explained = await asyncio.gather(
         *(service.searches.ask(partial(explain, some), admitted=True) for some in steps)
     )
     return [hit for some in explained for hit in some]
+
+
+async def with_looks(service: CollectionService, hits: Sequence[Hit]) -> list[Hit]:
+    """Hits with what the picture that matched looks like, where the encoder has names for that."""
+    seen = [hit for hit in hits if hit.matched.kind in PICTURES]
+    if service.encoder.looks is None or not seen:
+        return [*hits]
+    features = np.stack([hit.matched.feature for hit in seen])
+    names = iter(await service.run(partial(service.encoder.name_pictures, features), admitted=True))
+    return [replace(hit, looks_like=next(names)) if hit.matched.kind in PICTURES else hit for hit in hits]
 
 
 def token_shares(encoder: Encoder, query: Vector, feature: Feature) -> list[float]:

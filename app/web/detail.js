@@ -16,7 +16,7 @@ const dialog = $("detail");
 let stage = null; // the pictures on screen, and the mesh
 let latest = null;
 
-const FILE_NOTES = new Set(["source", "content", "parts"]); // of an ingest: they tell people nothing
+const FILE_NOTES = new Set(["source", "content", "part_names"]); // of an ingest: they tell people nothing
 
 // Bytes as people read them.
 const sized = (bytes) => bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;

@@ -10,7 +10,7 @@ const LOOKED_AT = 100;
 const MOST_KEYS = 8;
 const BEST = 100; // results of a search that are counted
 const FEW_VALUES = 12, MOST_VALUES = 40;
-const OF_FILES = new Set(["path", "content", "parts"]); // what ingestion notes of each file
+const OF_FILES = new Set(["path", "content", "part_names"]); // what ingestion notes of each file
 let keys;
 let all = { values: {}, ranges: {} }; // of all items
 let ofFiles = false;

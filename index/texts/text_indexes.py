@@ -30,7 +30,7 @@ from multifold.bundle.bundle import file_hash
 from multifold.bundle.text_reader import TextReader
 from multifold.durable import make_folder, write_file
 from multifold.errors import needs_extra
-from multifold.payload import FILE_KEYS, PARTS, is_of_folder, owner_part
+from multifold.payload import FILE_KEYS, PART_NAMES, is_of_folder, owner_part
 
 with needs_extra("serve"):
     from sqlalchemy import Connection, Select, select
@@ -342,7 +342,7 @@ def item_texts(edition: int, name: str, captions: Sequence[str], payload: Mappin
     path = None
     if is_of_folder(payload):
         path = own["path"] if isinstance(own["path"], str) else None
-        own = {key: value for key, value in own.items() if key not in FILE_KEYS or key == PARTS}
+        own = {key: value for key, value in own.items() if key not in FILE_KEYS or key == PART_NAMES}
     values = (text for text in dict.fromkeys(_values(own, 1)) if not _MADE.fullmatch(text))
     return ItemTexts(edition, name, path, tuple(captions), tuple(values))
 

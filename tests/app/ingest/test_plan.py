@@ -78,14 +78,14 @@ def test_names_of_parts_are_words_and_no_captions(take: Take, root: Path, stored
     put(root / "b.glb", bytes(scene.export(file_type="glb")))  # type: ignore[no-untyped-call]
     take(root)
     assert texts(stored()["b"]) == []
-    assert "foot stool" in stored()["b"].payload["parts"]
+    assert "foot stool" in stored()["b"].payload["part_names"]
     assert take(root).unchanged == 3
     put(root / "b.txt", "a stool for feet")
     assert take(root) == IngestReport(changed=["b"], unchanged=2)
-    assert "parts" not in stored()["b"].payload  # people say what it is
+    assert "part_names" not in stored()["b"].payload  # people say what it is
     (root / "b.txt").unlink()
     take(root, metadata=False)
-    assert "parts" not in stored()["b"].payload
+    assert "part_names" not in stored()["b"].payload
 
 
 def test_what_is_damaged_goes_in_again(take: Take, root: Path, data: Path, stored: Stored) -> None:

@@ -134,7 +134,7 @@ def test_what_machines_made_is_no_text() -> None:
         1, "b", "a/b.glb", ("c",), ("red",)
     )
     assert item_texts(1, "b", [], {"source": "shop", "size": 3, "path": "x"}).values == ("shop", "3", "x")
-    assert item_texts(1, "b", [], {**noted, "parts": "wheel door"}).values == ("wheel door",)
+    assert item_texts(1, "b", [], {**noted, "part_names": "wheel door"}).values == ("wheel door",)
 
 
 def test_values_of_a_payload_are_texts_and_its_keys_are_not() -> None:

@@ -22,12 +22,9 @@ export const speaking = ({ evidence = [] } = {}) => evidence.filter(({ value }) 
 
 const reasons = (hit) => [...new Set(speaking(hit).map(({ leg, text_field }) => legName(leg, text_field)))];
 
-// Why a hit is shown, in a line: what speaks for it, and what its picture looks like to the encoder.
-function because(hit) {
-  const spoken = reasons(hit).length > 0 && `by ${reasons(hit).join(", ")}`;
-  const looks = hit.looks_like?.length > 0 && `looks like: ${hit.looks_like.join(", ")}`;
-  return [spoken, looks].filter(Boolean).join("; ");
-}
+// What speaks for a hit, and what its picture looks like.
+const listed = (before, names = []) => names.length > 0 && `${before} ${names.join(", ")}`;
+const because = (hit) => [listed("by", reasons(hit)), listed("looks like:", hit.looks_like)].filter(Boolean).join("; ");
 
 const picture = (seen) => thumbnail(api.smallOf(seen));
 

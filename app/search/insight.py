@@ -125,10 +125,16 @@ async def with_side_scores(
     return [hit for some in explained for hit in some]
 
 
-async def with_looks(service: CollectionService, hits: Sequence[Hit]) -> list[Hit]:
-    """Hits with what the picture that matched looks like, where the encoder has names for that."""
+async def with_looks(
+    service: CollectionService, hits: Sequence[Hit], fields: Sequence[str] | None
+) -> list[Hit]:
+    """Hits with what the picture that matched looks like, where the encoder has names for that.
+
+    That is one of the fields that may be asked for; None: all are.
+    """
     seen = [hit for hit in hits if hit.matched.kind in PICTURES]
-    if service.encoder.looks is None or not seen:
+    wanted = fields is None or "looks_like" in fields
+    if not wanted or service.encoder.looks is None or not seen:
         return [*hits]
     features = np.stack([hit.matched.feature for hit in seen])
     names = iter(await service.run(partial(service.encoder.name_pictures, features), admitted=True))

@@ -246,9 +246,7 @@ async def explain_hits(
     service: CollectionService, planned: PlannedSearch, query: Query, hits: list[Hit]
 ) -> list[Hit]:
     """The hits with what their pictures look like, and the score of each side, as far as it is asked for."""
-    fields = planned.options.fields
-    if fields is None or "looks_like" in fields:
-        hits = await insight.with_looks(service, hits)
+    hits = await insight.with_looks(service, hits, planned.options.fields)
     if not planned.options.explain:
         return hits
     weighted = query.vector.parts if isinstance(query.vector, Mix) else [(query.vector, planned.parts[0][1])]

@@ -190,16 +190,16 @@ class SegmentSearch:
         return np.asarray(self.cells_cost((cells != NO_CELL).sum(axis=1)) > self.rows_cost)
 
     def compare(
-        self, found: Found, cells: Int64[np.ndarray, "q e"] | None, unlike: Bool[np.ndarray, " q"]
+        self, found: Found, cells: Int64[np.ndarray, "q e"] | None, some: Bool[np.ndarray, " q"]
     ) -> None:
         """Compare some queries with every row, and let them look no further."""
         if self.codes_alone:
             return
-        rows, queries, limit = self.part.rows, self.queries[unlike], self.how.limit
-        every = file_search.nearest_rows(self.metric, rows, queries, limit, self.allowed)
-        found.scores[unlike], found.ids[unlike] = every
+        found.scores[some], found.ids[some] = file_search.nearest_rows(
+            self.metric, self.part.rows, self.queries[some], self.how.limit, self.allowed
+        )
         if cells is not None:
-            cells[unlike] = NO_CELL
+            cells[some] = NO_CELL
 
     def look_further(self, found: Found, cells: Int64[np.ndarray, "q e"]) -> None:
         """Look into these cells too. Strange queries begin again there, with more candidates."""
@@ -213,9 +213,11 @@ class SegmentSearch:
         some = slice(None) if len(cells) == 1 else cells[:, 0] != NO_CELL  # a slice takes less time
         more = self.ann.candidates_in(self.queries, cells, count, self.selected)[some]
         positions = np.concatenate([found.places[some], more], axis=1)
-        good, queries, limit = self._good(positions), self.queries[some], self.how.limit
-        scores, places = rescore(self.metric, self.part.rows, queries, positions, good, limit)
-        found.scores[some], found.ids[some] = scores, self.part.ids_at(places)
+        good = self._good(positions)
+        queries = self.queries[some]
+        scores, places = rescore(self.metric, self.part.rows, queries, positions, good, self.how.limit)
+        found.scores[some] = scores
+        found.ids[some] = self.part.ids_at(places)
 
     def _good(self, positions: Int64[np.ndarray, "q c"]) -> Bool[np.ndarray, "q c"] | None:
         """Which candidates are there, alive and allowed; None: all are."""

@@ -47,7 +47,9 @@ def read_looks(path: Path, feature_dim: int) -> Looks:
     """Read the names of a bundle whose features are so long."""
     try:
         with np.load(path) as stored:
-            names, features, least = (stored[name] for name in ("names", "features", "least"))
+            names = stored["names"]
+            features = stored["features"]
+            least = stored["least"]
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise LooksError(f"{path.name} cannot be read: {error}") from error
     if names.dtype.kind != "U" or features.shape != (*names.shape, feature_dim) or least.shape:

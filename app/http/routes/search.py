@@ -132,8 +132,7 @@ async def find_similar(
     one_more = replace(body, offset=0, after=None, limit=sum(page.window) + 1, fields=())
     found = await run_search(service, ((part, 1.0),), one_more)
     hits, following = page.cut(_leave_out(item_id, found.hits), 0)
-    if body.fields is None or "looks_like" in body.fields:
-        hits = await with_looks(service, hits)
+    hits = await with_looks(service, hits, body.fields)
     return serialize_answer(replace(found, hits=hits, next=following), service, address, body.fields)
 
 

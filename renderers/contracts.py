@@ -104,6 +104,11 @@ class MeshMaterial:
     occlusion_texture: Texture | None = None  # red
     emissive_texture: Texture | None = None
 
+    @property
+    def textures(self) -> list[Texture]:
+        """Its pictures."""
+        return [one for one in vars(self).values() if isinstance(one, Texture)]
+
 
 @dataclass(frozen=True, eq=False)
 class MeshPart:

@@ -100,6 +100,7 @@ def _measure(
     if triangles := sum(len(part.faces) for part in parts if not part.is_cloud):
         facts["triangles"] = triangles
     facts["materials"] = len(model.materials)
+    facts["textures"] = sum(bool(one.textures) for one in model.materials)
     facts["animated"] = contents.animated
     return facts
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import trimesh
+from PIL import Image
 
 from renderers.contracts import MeshError, MeshLimits
 from renderers.mesh.load import load_model
@@ -50,7 +51,7 @@ def test_facts_of_a_box(tmp_path: Path, suffix: str) -> None:
     facts = dict(load_model(path).facts)
     assert facts.pop("bytes") == path.stat().st_size
     size = {"width": 0.1235, "height": 2.0, "depth": 3.0} if suffix == "glb" else {}
-    assert facts == {**size, "triangles": 12, "materials": 1, "animated": False}
+    assert facts == {**size, "triangles": 12, "materials": 1, "textures": 0, "animated": False}
 
 
 def test_height_is_upwards_and_in_metres(tmp_path: Path) -> None:
@@ -73,6 +74,15 @@ def test_the_files_beside_a_mesh_count_and_points_are_no_triangles(tmp_path: Pat
     assert (facts["triangles"], facts["materials"]) == (2, 2)
     cloud = load_model(put(tmp_path / "m.ply", made.ply_points(np.eye(3)))).facts
     assert "triangles" not in cloud
+
+
+def test_materials_with_a_picture_are_counted(tmp_path: Path) -> None:
+    Image.new("RGB", (2, 2), "red").save(tmp_path / "red.png")
+    put(tmp_path / "m.mtl", "newmtl a\nmap_Kd red.png\nnewmtl b\nKd 0 1 0\n")
+    faces = "usemtl a\nf 1/1 2/1 3/1\nusemtl b\nf 1/1 2/1 3/1\n"
+    mesh = put(tmp_path / "m.obj", f"mtllib m.mtl\nv 0 0 0\nv 1 0 0\nv 0 1 0\nvt 0 0\n{faces}")
+    facts = load_model(mesh).facts
+    assert (facts["materials"], facts["textures"]) == (2, 1)
 
 
 def primitive(glb: Glb) -> dict[str, Any]:

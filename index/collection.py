@@ -180,7 +180,6 @@ class Collection(AbstractContextManager["Collection"]):
         return self.read(browse.read_item, id)
 
     def ids(self) -> list[str]:
-        """The ids of all items, sorted."""
         return self.read(browse.list_ids)
 
     def count(self, where: Filter | None = None) -> int:

@@ -195,7 +195,6 @@ class IndexPlan:
             raise IndexPlanError(f"An index in Milvus is one of {types}, not {self.milvus_type!r}.")
 
     def __str__(self) -> str:
-        """For people."""
         return f"{self.type}, recall {self.recall}, memory {self.memory}"
 
     @property

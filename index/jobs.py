@@ -77,8 +77,6 @@ class JobProgress:
 
 @dataclass(frozen=True)
 class JobRecord:
-    """One job as it stands."""
-
     id: str
     kind: str
     collection: str
@@ -112,7 +110,6 @@ class JobList:
             _move_specs(connection)
 
     def add(self, kind: str, collection: str, spec: Mapping[str, Any], total: int = 0) -> JobRecord:
-        """Queue a job."""
         name = uuid4().hex
         row = {"id": name, "kind": kind, "collection": collection}
         new = {"state": "queued", "created": time.time(), "heard": 0.0, "starts": 0, "stop": 0}
@@ -124,7 +121,6 @@ class JobList:
         return self.get(name)
 
     def get(self, id: str) -> JobRecord:  # noqa: A002 (what a job's name is called here)
-        """One job."""
         with self._database.reading() as connection:
             return _one(connection, id, there=self._there)
 

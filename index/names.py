@@ -14,7 +14,6 @@ class CollectionNameError(MultifoldError):
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be a name."""
     if not NAME_PATTERN.fullmatch(name):
         raise CollectionNameError(
             f"{name[:80]!r} is no name of a collection: up to 40 lower-case letters, digits, - and _, "

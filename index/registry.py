@@ -120,7 +120,6 @@ class CollectionRegistry:
         return self.store.shared
 
     def listing(self) -> CollectionListing:
-        """All names now."""
         with self.store.reading() as connection:
             return _listing(connection)
 
@@ -193,7 +192,6 @@ class CollectionRegistry:
                 shutil.rmtree(folder, ignore_errors=True)
 
     def close(self) -> None:
-        """Close the database."""
         self.store.close()
 
 

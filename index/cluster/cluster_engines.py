@@ -83,7 +83,6 @@ class FeedMark:
         )
 
     def as_note(self) -> str:
-        """For the store."""
         return json.dumps(asdict(self))
 
 

@@ -214,7 +214,6 @@ class MilvusEngine:
             yield ids[good], vectors[good]
 
     def ids(self) -> Ids:
-        """The ids of all rows, rising."""
         return np.array([row["row"] for rows in self._pages(["row"], MOST_HITS) for row in rows], np.int64)
 
     def count(self) -> int:

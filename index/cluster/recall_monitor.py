@@ -77,7 +77,6 @@ class RecallMonitor:
             self._thread.join()
 
     def close(self) -> None:
-        """Stop measuring."""
         self._over.set()
         self.wait()
 

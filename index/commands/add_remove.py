@@ -45,7 +45,6 @@ def add(args: argparse.Namespace) -> int:
 
 
 def remove(args: argparse.Namespace) -> int:
-    """Remove items by their ids."""
     address = service_of(args.place)
     if address is not None:
         with _client(address, args.collection) as client:

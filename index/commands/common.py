@@ -81,7 +81,6 @@ def service_of(place: CollectionLocation) -> str | None:
 
 
 def format_size(count: int) -> str:
-    """Bytes for people."""
     amount = float(count)
     for unit in ("B", "kB", "MB", "GB"):
         if amount < 1000:

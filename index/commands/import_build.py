@@ -52,13 +52,11 @@ class StoreImport:
         return self._store.differing(items)
 
     def count(self) -> int:
-        """How many items there are now."""
         with self._store.moment() as now:
             return browse.count(now)
 
     @property
     def version(self) -> int:
-        """The number of the last change."""
         return self._store.version()
 
     def close(self) -> None:

@@ -345,7 +345,6 @@ class EngineSet:
         return {name: one.read_count for name, one in self._sealing().items()}
 
     def close(self) -> None:
-        """Close the engines."""
         for engine in self._engines.values():
             engine.close()
         self._engines.clear()

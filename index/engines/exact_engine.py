@@ -47,7 +47,6 @@ class RowView:
 
     @property
     def arrays(self) -> tuple[Ids, Vectors, Lengths]:
-        """Ids, vectors and lengths."""
         return self.ids, self.vectors, self.lengths
 
     @cached_property
@@ -90,7 +89,6 @@ class RowView:
         return nullcontext() if self.file is None else self.file.reading(places)
 
     def take(self, places: Ids | slice) -> Vectors:
-        """The vectors at these places."""
         if self.file is None:
             return self.vectors[places] if isinstance(places, slice) else self.vectors.take(places, axis=0)
         rows = np.arange(*places.indices(len(self.ids))) if isinstance(places, slice) else places
@@ -118,11 +116,9 @@ class RowView:
 
     @property
     def living_ids(self) -> Ids:
-        """Ids of the living rows."""
         return self.ids if self.alive is None else self.ids[self.alive]
 
     def living(self) -> tuple[Ids, Vectors]:
-        """Ids and vectors of the living rows."""
         return self.living_ids, self.take(slice(None) if self.alive is None else self.alive.nonzero()[0])
 
 
@@ -323,7 +319,6 @@ class ExactEngine:
             self.view = self._room = join_rows([self.view])
 
     def count(self) -> int:
-        """How many rows there are."""
         return len(self.view)
 
     def search(
@@ -362,7 +357,6 @@ class ExactEngine:
         vars(self).update(vars(loaded))
 
     def close(self) -> None:
-        """Release the rows."""
         self.view = self._room = view_of(np.empty(0, np.int64), np.empty((0, self._dim), np.float32))
 
     def _extend(self, new: RowView) -> None:

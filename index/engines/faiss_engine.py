@@ -202,7 +202,6 @@ class FaissEngine:
         return chain.from_iterable(part.rows.blocks(allowed) for part in self.parts)
 
     def count(self) -> int:
-        """How many rows there are."""
         return sum(len(part.rows) for part in self.parts)
 
     def sample(self, count: int) -> Vectors:

@@ -191,7 +191,6 @@ class FaissIndex:
         return bool(visited * numbers >= HEAVY * self.cells.count)
 
     def setting(self, limit: int) -> SearchSetting:
-        """How hard to look for `limit` rows."""
         enough = (setting for setting in self.settings if setting.limit >= limit)
         return next(enough, self.settings[-1]).scaled(limit)
 
@@ -266,7 +265,6 @@ class FaissIndex:
         return self.reduction.distances(factors, scores)
 
     def cells_of_rows(self) -> Int32[np.ndarray, " g"]:
-        """The cell that each row is in."""
         assert self.cells is not None
         found, lists = np.empty(self.index.ntotal, np.int32), self.index.invlists
         for cell in range(self.cells.count):

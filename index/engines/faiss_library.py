@@ -97,7 +97,6 @@ def to_cpu(index: Index) -> Index:
 
 
 def is_on_gpu(index: Index) -> bool:
-    """Whether an index lives on a GPU."""
     return is_instance(index, "GpuIndex")
 
 
@@ -167,7 +166,6 @@ class L2Reduction:
 
     @property
     def width(self) -> int:
-        """Length of a reduced vector."""
         return -(-(self.dim + self.lifted) // MULTIPLE) * MULTIPLE
 
     def fits(self, gallery_lengths: Float32[np.ndarray, " g"]) -> bool:

@@ -346,7 +346,6 @@ class SavedEngines:
 
 
 def is_saved(folder: Path) -> bool:
-    """Whether engines were saved in this folder."""
     return (folder / CURRENT).exists()
 
 

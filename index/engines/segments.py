@@ -68,7 +68,6 @@ class SegmentReport:
         return self.settings[0].recall if self.settings else 1.0
 
     def __str__(self) -> str:
-        """One sentence for people."""
         text = f"{self.rows} rows as {self.type}, {self.bytes_per_row:.0f} bytes a row"
         if self.file_bytes_per_row:
             text += f" in memory and {self.file_bytes_per_row:.0f} in a file"
@@ -86,12 +85,10 @@ class SegmentReport:
         return text
 
     def as_json(self) -> dict[str, Any]:
-        """For files and the service."""
         return asdict(self)
 
 
 def report_from_json(raw: dict[str, Any]) -> SegmentReport:
-    """The report that `as_json` wrote."""
     settings = settings_from_json(raw["settings"])
     missed = tuple(RejectedType(**trial) for trial in raw["missed"])
     return SegmentReport(**{**raw, "settings": settings, "missed": missed})

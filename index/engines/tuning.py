@@ -111,7 +111,6 @@ def settings_do(ann: FaissIndex, truths: Sequence[ProbeTruth], target: float) ->
 
 
 def standard_error(shares: Shares) -> float:
-    """Of the mean of these shares."""
     return float(shares.std() / np.sqrt(len(shares)))
 
 

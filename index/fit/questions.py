@@ -89,7 +89,6 @@ def read_known_items(now: Connection, most: int = MOST_ITEMS) -> list[KnownItem]
 
 
 def questions(items: Sequence[KnownItem], encode: TextEncoder | None, seed: int = 0) -> list[Question]:
-    """What the items are asked with."""
     random = np.random.default_rng(seed)
     common = common_words(text for item in items for text in item.texts.captions)
     unwritten = sum(says_nothing(item.texts) for item in items) / max(len(items), 1)

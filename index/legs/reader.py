@@ -25,8 +25,6 @@ from multifold.types import Leg
 
 @dataclass(frozen=True, eq=False)
 class ReaderLeg:
-    """The index of a text reader."""
-
     name: ClassVar[Leg] = "reader"
     asked: Asked
     reader: TextIndex
@@ -40,7 +38,6 @@ class ReaderLeg:
         return self.reader.count()
 
     def candidates(self, limit: int, among: Candidates | None) -> Ids:
-        """The nearest."""
         return self.reader.rank(self._text, limit, None if among is None else among.editions)[0]
 
     def scores(self, editions: Ids) -> Raw:

@@ -53,7 +53,6 @@ class VectorLeg:
         return self.asked.own.get(self.name)
 
     def count(self) -> int:
-        """How many items have it."""
         return self.asked.engines.choice(self.name)
 
     def ranked(self, limit: int, among: Candidates | None) -> tuple[Ids, Float32[np.ndarray, " n"]]:

@@ -20,8 +20,6 @@ NEARLY_ALL = 0.75  # the share of a query's rarity from which "words all" begins
 
 @dataclass(frozen=True, eq=False)
 class WordLeg:
-    """The index of words."""
-
     name: ClassVar[Leg] = "words"
     asked: Asked
 

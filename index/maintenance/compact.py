@@ -15,8 +15,6 @@ from index.store.store import Store, open_blobs, refuse_missing
 
 @dataclass(frozen=True)
 class CompactReport:
-    """What was removed."""
-
     changes: int
     blobs: int
     bytes: int

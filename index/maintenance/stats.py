@@ -34,7 +34,6 @@ class CollectionStats:
 
 
 def collect_stats(place: CollectionLocation) -> CollectionStats:
-    """The figures of one moment."""
     blobs = place.folder / "blobs"
     pictures = open_blobs(place.folder, place.bucket).size() if place.bucket else _bytes(blobs)
     with closing(Store(place.items, None, read_only=True)) as store, store.moment() as now:

@@ -113,7 +113,6 @@ def confidences(
     bare: Bool[np.ndarray, " n"],
     rivals: Rivals,
 ) -> Evidence:
-    """The confidence of each item."""
     facts = confidence_facts(evidence, stated, bare, rivals)
     chances: Evidence = 1 / (1 + np.exp(-(facts @ np.ravel(curves))))
     return chances

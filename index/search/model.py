@@ -141,7 +141,6 @@ class EvidenceModel:
         return self.sides.get(side) or prior_model(side)
 
     def to_json(self) -> str:
-        """The model as it is stored."""
         facts: dict[str, Any] = {
             "rules": RULES,
             "items": self.items,

@@ -36,8 +36,6 @@ def judge_presence(model: SideModel, rivals: Rivals, first: BestHit, lacks_phras
 
 @dataclass(frozen=True)
 class AnswerEnd:
-    """Where an answer ends."""
-
     evidence: float  # the least of its items
     first_error: float | None = None  # that its first items promise, where it has more than `MOST_HITS`
 

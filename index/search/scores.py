@@ -74,7 +74,6 @@ class Scores:
 
     @cached_property
     def present(self) -> Bool[np.ndarray, "n l"]:
-        """Which legs each has."""
         present = np.zeros((len(self.editions), len(LEGS)), np.bool_)
         for leg, raw in self.raw.items():
             present[:, LEGS.index(leg)] = ~np.isnan(raw[:, SCORE])

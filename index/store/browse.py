@@ -49,7 +49,6 @@ class NumberSpan:
 
 
 def count(connection: Connection, where: Filter | None = None) -> int:
-    """How many items there are."""
     return connection.scalar(select(func.count()).select_from(items).where(_holds(where))) or 0
 
 
@@ -136,7 +135,6 @@ def _damaged_observation(row: Any) -> Observation:  # noqa: ANN401 (a row of `ob
 
 
 def list_ids(connection: Connection, where: Filter | None = None) -> list[str]:
-    """The ids of items, sorted."""
     return sorted(connection.scalars(select(items.c.id).where(_holds(where))))
 
 
@@ -245,7 +243,6 @@ class ItemOrder:
 
 
 def parse_order(text: str) -> ItemOrder:
-    """The order that is written so."""
     parts = WRITTEN.fullmatch(text)
     if text != "newest" and (parts is None or len(parts[2]) > LONGEST_KEY or not is_storable(parts[2])):
         raise ItemOrderError("Items are sorted by 'id', 'newest', 'payload.KEY' or '-payload.KEY'.")

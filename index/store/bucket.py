@@ -90,7 +90,6 @@ class BucketBlobs(Blobs):
         return (name for name, _ in self._listing())
 
     def remove(self, keys: Iterable[str]) -> None:
-        """Delete objects, many in one request."""
         places = ({"Key": self._place(key)} for key in keys)
         with self._errors([NO_BUCKET]):
             while some := list(islice(places, KEYS_A_REQUEST)):

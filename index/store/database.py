@@ -59,7 +59,6 @@ class OutageLog:
             log.warning("%s fails: %s", self._what, " ".join(str(reason).split()))
 
     def worked(self, access: Access = "reading") -> None:
-        """It works."""
         if access not in self._failing:
             return
         with self._lock:
@@ -252,12 +251,10 @@ class SQLite(Database):
         return problems + [f"The store {self.name}: a row of {row[0]} belongs to nothing." for row in loose]
 
     def size(self) -> int:
-        """What its files take."""
         path = Path(self.name)
         return sum(one.stat().st_size for one in path.parent.glob(f"{path.name}*"))
 
     def close(self) -> None:
-        """Close every connection."""
         self._engine.dispose()
         if self._held is not None:
             self._held.release()

@@ -80,7 +80,6 @@ def remove_judgement(connection: Connection, name: str) -> int:
 
 
 def get_judgement(connection: Connection, name: str) -> Judgement | None:
-    """One verdict."""
     if not ID.fullmatch(name):  # no database gets what cannot be an id
         return None
     row = connection.execute(select(feedback).where(feedback.c.id == name)).mappings().first()

@@ -81,8 +81,6 @@ class PrefixFilter:
 
 @dataclass(frozen=True)
 class ExistsFilter:
-    """The key is there."""
-
     key: str
 
 
@@ -95,15 +93,11 @@ class AndFilter:
 
 @dataclass(frozen=True)
 class OrFilter:
-    """One of them holds."""
-
     parts: tuple["Filter", ...]
 
 
 @dataclass(frozen=True)
 class NotFilter:
-    """It does not hold."""
-
     part: "Filter"
 
 

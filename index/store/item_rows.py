@@ -56,12 +56,10 @@ def pooled_row(edition: Editions, aspect: Aspect) -> Editions:
 
 
 def edition_of(rows: Editions) -> Editions:
-    """The edition that rows belong to."""
     return rows >> BITS
 
 
 def observation_rows(edition: int, size: int) -> Int64[np.ndarray, " b"]:
-    """The rows of an edition's observations."""
     return np.arange(size, dtype=np.int64) + first_row(edition)
 
 
@@ -101,7 +99,6 @@ class ItemSummary:
 
 
 def item_record(edition: int, item: Item, former: TableRow | None) -> dict[str, Any]:
-    """An item as a row of `items`."""
     record = {
         "edition": edition,
         "id": item.id,
@@ -114,7 +111,6 @@ def item_record(edition: int, item: Item, former: TableRow | None) -> dict[str, 
 
 
 def observation_records(edition: int, item: Item) -> Iterator[dict[str, Any]]:
-    """An item's observations as rows of `observations`."""
     columns = [column.name for column in COLUMNS]
     for row, one in enumerate(item.observations, first_row(edition)):
         feature = one.feature.astype(FEATURE_DTYPE).tobytes()
@@ -226,7 +222,6 @@ def observation_of(row: Any) -> Observation:  # noqa: ANN401 (a row of `observat
 
 
 def payload(text: str) -> dict[str, Any]:
-    """An item's payload from its column."""
     return cast(dict[str, Any], json.loads(text))
 
 
@@ -250,7 +245,6 @@ def parse_files(text: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def batch_from_rows(rows: Sequence[Any]) -> FeatureBatch:
-    """A batch from rows of `observations`."""
     numbers, sides, features = zip(*((one.row, one.side, one.feature) for one in rows), strict=True)
     flat = np.frombuffer(b"".join(features), FEATURE_DTYPE).astype(np.float32, copy=False)
     return _batch(numbers, sides, flat.reshape(len(rows), -1))
@@ -283,7 +277,6 @@ TEXT_ROWS = (
 
 
 def count_rows(connection: Connection, table: FromClause) -> int:
-    """How many rows a table has."""
     return connection.scalar(select(func.count()).select_from(table)) or 0
 
 
@@ -333,7 +326,6 @@ def text_rows(connection: Connection, editions: Sequence[int]) -> dict[int, list
 
 
 def are_equal(item: Item, other: Item | None) -> bool:
-    """Whether two items are stored alike."""
     if other is None or dict(item.payload) != dict(other.payload) or item.files != other.files:
         return False
     return [*observation_records(0, item)] == [*observation_records(0, other)]

@@ -113,7 +113,6 @@ def name_collection(connection: Connection) -> str:
 
 
 def read_note(connection: Connection, key: str) -> str | None:
-    """What is noted under this key."""
     return connection.scalar(select(meta.c.value).where(meta.c.key == key))
 
 
@@ -131,7 +130,6 @@ PRUNED = "pruned"  # the last change that the log no longer holds
 
 
 def last_change(connection: Connection) -> int:
-    """The number of the last change."""
     return connection.scalar(select(clock.c.last)) or 0
 
 

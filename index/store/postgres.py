@@ -146,7 +146,6 @@ class Postgres(Database):
         return []
 
     def size(self) -> int:
-        """What the tables of the schema take."""
         with self.reading() as connection:
             return int(connection.scalar(SIZE) or 0)
 

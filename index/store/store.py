@@ -95,7 +95,6 @@ class Store:
             raise
 
     def version(self) -> int:
-        """The number of the last change."""
         with self.moment() as now:
             return last_change(now)
 

@@ -194,5 +194,4 @@ def quotes(query: str) -> list[str]:
 
 
 def asks_phrase(query: str) -> bool:
-    """Whether a query has words in quotes."""
     return bool(quotes(query))

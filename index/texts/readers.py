@@ -125,7 +125,6 @@ class ReaderIndex:
         return known
 
     def count(self) -> int:
-        """How many items there are."""
         return self._segments.count()
 
     @property

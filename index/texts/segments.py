@@ -44,7 +44,6 @@ class TextSegment:
         return sum(getattr(self, one.name).nbytes for one in fields(self))
 
     def count(self) -> int:
-        """How many items are alive."""
         return int(np.count_nonzero(self.alive))
 
     def places(self, editions: Ids) -> Ids:
@@ -98,7 +97,6 @@ class TextSegments(Generic[S]):
         return {"segment": part.saved() for part in self.now}  # noqa: B035 (there is one)
 
     def count(self) -> int:
-        """How many items are alive."""
         return sum(part.count() for part in self.now)
 
     @property

@@ -89,7 +89,6 @@ class Vocabulary:
         return self.packed.nbytes + self._having.nbytes + NEW_BYTES * len(self._new)
 
     def get(self, word: str) -> int:
-        """The number of a word, or `NO_WORD`."""
         number = self._new.get(word)
         return self.packed.find([word])[0] if number is None else number
 

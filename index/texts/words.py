@@ -179,7 +179,6 @@ class WordIndex:
         ]
 
     def count(self) -> int:
-        """How many items there are."""
         return self._segments.count()
 
     @property

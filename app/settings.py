@@ -114,6 +114,8 @@ class Settings(BaseSettings):
     """Longest time for rendering one mesh, in seconds."""
     lexical: Literal["auto", "off"] = "auto"
     """Whether a search also matches the words of its query."""
+    understand: Literal["auto", "off"] = "auto"
+    """Whether words of a query such as "under 80 cm" are read as a filter."""
     feedback: FeedbackPolicy = "text"
     """What feedback stores of a query: nothing (`verdicts`), texts and item ids (`text`), or also pictures
     and meshes (`all`). `off` refuses feedback."""

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from app.collections.changes import ChangeQueue
 from app.collections.duplicates import Deduplicator
 from app.collections.evidence import EvidenceFitter
+from app.collections.vocabulary import PayloadVocabulary
 from app.collections.workers import Workers
 from app.concurrency.batching import UNIT_SECONDS, Batcher
 from app.encoding.observations import MeshData, MeshPath, ObservationEncoder
@@ -25,6 +26,7 @@ from index.search.model import EvidenceModel
 from index.search.query import Query
 from index.store.filters import Filter
 from index.store.item_rows import ItemError
+from index.store.keys import describe_keys, distinct_texts
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.types import SIDE_OF, Feature, Hit, Item, Mix, Observation
@@ -77,6 +79,7 @@ class CollectionService:
         self.evidence = EvidenceFitter(observer, collection)
         self.deduplicator = Deduplicator(collection)
         self.run = workers.reading.run  # reads in a thread
+        self._vocabulary: tuple[int, PayloadVocabulary] | None = None  # as of a version of the collection
         self._query_encoder = workers.query_encoder(observer)
         self.searches: Batcher[SearchStep, list[Hit]] = Batcher(
             self._search,
@@ -112,6 +115,17 @@ class CollectionService:
     def _note_change(self) -> None:
         self.evidence.changed = time.monotonic()
         self.evidence_model()
+
+    async def vocabulary(self) -> PayloadVocabulary:
+        """The keys that payloads have now."""
+        now, collection = self.collection.version, self.collection
+        if self._vocabulary is None or self._vocabulary[0] != now:
+            keys = await self.run(lambda: collection.read(describe_keys))
+            self._vocabulary = (
+                now,
+                PayloadVocabulary(keys, lambda wanted: collection.read(distinct_texts, wanted)),
+            )
+        return self._vocabulary[1]
 
     def item(self, name: str) -> Item:
         item = self.collection.get(name)

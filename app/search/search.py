@@ -11,9 +11,19 @@ import numpy as np
 from app.collections.service import CollectionService
 from app.errors import ApiError
 from app.queries.encoding import NO_FEATURE, EncodedPart
-from app.queries.parts import WeightedParts, is_single, side_of, text_weight, texts_of, weighed_side
+from app.queries.parts import (
+    TextQueryPart,
+    WeightedParts,
+    is_single,
+    side_of,
+    text_weight,
+    texts_of,
+    weighed_side,
+)
 from app.search import insight
 from app.search.paging import SearchPage
+from app.search.reading import Condition, Reading
+from app.search.understanding import narrowed, take_back, understand, with_text
 from app.settings import Settings
 from index.search.model import EvidenceModel
 from index.search.query import Query
@@ -36,6 +46,7 @@ class SearchHits:
     warnings: tuple[str, ...] = ()
     basis: ConfidenceBasis | None = None  # of their confidence
     matches_well: bool | None = None  # whether anything stands out
+    understood: Reading | None = None  # which words were a filter
     here: bool | None = None  # whether the collection has what is meant, but for the error that was asked
     error: float | None = None  # how often an answer like this lacks what is meant, where that was asked
     next: str | None = None  # the cursor of the following page
@@ -47,13 +58,19 @@ class PlannedSearch:
 
     parts: WeightedParts
     options: SearchOptions
-    where: Filter | None
+    stated: Filter | None  # without what the text says
     page: SearchPage
     evidence: EvidenceModel
+    reading: Reading | None = None  # of a text with conditions in it
 
     @property
     def side(self) -> Side | None:
         return side_of(self.parts)
+
+    @property
+    def where(self) -> Filter | None:
+        """Which items may be found."""
+        return self.stated if self.reading is None else narrowed(self.stated, self.reading.conditions)
 
 
 async def search(
@@ -65,7 +82,8 @@ async def search(
 ) -> SearchHits:
     """Search with the parts of a query; `where` narrows the filter of the options.
 
-    So many searches share the bytes with which a page ends.
+    So many searches share the bytes with which a page ends. What a text says of payloads is a filter, unless
+    that leaves nothing.
     """
     start = time.perf_counter()
     planned = await plan_search(service, parts, options, where, sharing)
@@ -73,6 +91,14 @@ async def search(
     encode_end = time.perf_counter()
     version = service.collection.version
     ranked, following = await rank_items(service, planned, query)
+    while not ranked and planned.reading is not None:
+        empty, sentences = await find_empty(service, planned)
+        if not empty:
+            break
+        planned = await as_text(service, planned, empty)
+        query, cut = await encode_query(service, planned)
+        warnings = (*warnings, *cut, *sentences)
+        ranked, following = await rank_items(service, planned, query)
     search_end = time.perf_counter()
     here = None if options.error is None else bool(ranked) or planned.page.place > 0
     hits, following = apply_thresholds(planned, ranked, following)
@@ -85,6 +111,7 @@ async def search(
         warnings=warnings,
         basis=confidence_basis(planned),
         matches_well=matches_well(hits),
+        understood=planned.reading,
         here=here,
         error=promised_error(planned, ranked),
         next=following,
@@ -98,7 +125,7 @@ async def plan_search(
     where: Filter | None,
     sharing: int,
 ) -> PlannedSearch:
-    """Read the filter and the page, and refuse what cannot be answered."""
+    """Read the filter, the conditions of a text and the page, and refuse what cannot be answered."""
     where = narrow_filter(options, where)
     words = options.lexical or service.settings.lexical
     alone = words == "auto" and options.target in ("item", "any") and side_of(parts) == "text"
@@ -111,7 +138,9 @@ async def plan_search(
         examples = options.examples
         await service.run(lambda: [service.item(name) for name in (*examples.good, *examples.bad)])
     service.searches.refuse_if_full()
-    return PlannedSearch(parts, options, where, page, service.evidence_model())
+    reading = await understand(service, parts, options)
+    parts = with_text(parts, reading)
+    return PlannedSearch(parts, options, where, page, service.evidence_model(), reading)
 
 
 def narrow_filter(options: SearchOptions, where: Filter | None) -> Filter | None:
@@ -157,6 +186,27 @@ async def encode_parts(service: CollectionService, planned: PlannedSearch) -> li
         if len(parts) == 1:  # without a task of its own
             return [await service.encode(parts[0][0])]
         return await asyncio.gather(*(service.encode(part) for part, _ in parts))
+
+
+async def find_empty(
+    service: CollectionService, planned: PlannedSearch
+) -> tuple[Sequence[Condition], tuple[str, ...]]:
+    """The conditions that leave no item, and a sentence on each."""
+    assert planned.reading is not None
+    reading, where = planned.reading, planned.stated
+    return await service.run(lambda: take_back(service.collection, reading, where), admitted=True)
+
+
+async def as_text(
+    service: CollectionService, planned: PlannedSearch, conditions: Sequence[Condition]
+) -> PlannedSearch:
+    """The same search, in which some conditions are words of the text again."""
+    assert planned.reading is not None
+    words = [*(planned.options.as_text or ()), *(one.words for one in conditions)]
+    options = replace(planned.options, as_text=words)
+    parts = ((TextQueryPart(planned.reading.whole), 1.0),)
+    reading = await understand(service, parts, options)
+    return replace(planned, parts=with_text(parts, reading), options=options, reading=reading)
 
 
 async def rank_items(

@@ -1,14 +1,14 @@
 // What is asked, and its place in the address bar:
-//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=text&sure=0.5&is.colour=red&from.price=5&sort=name&fold=1&good=ITEM&bad=ITEM&diversity=0.5&item=OPEN
+//   ?in=COLLECTION&q=words&like=ITEM&w=-0.5&target=text&sure=0.5&is.colour=red&from.price=5&sort=name&fold=1&good=ITEM&bad=ITEM&diversity=0.5&text=WORDS&item=OPEN
 // A clue is words (q) or an item (like); w is the weight of the clue before it, 1 where it is not said.
-// A file is kept for this visit, and the history's state names it.
+// Words that are text are no filter. A file is kept for this visit, and the history's state names it.
 
 import { plain } from "./dom.js";
 
 const TARGETS = [...document.querySelectorAll("[name=target]")].map(({ value }) => value);
 const files = new Map();
 
-export const nothing = { shelf: "", clues: [], target: "item", sure: 0, where: {}, sort: "", fold: false, good: [], bad: [], diversity: 0, all: false, item: null };
+export const nothing = { shelf: "", clues: [], target: "item", sure: 0, where: {}, sort: "", fold: false, good: [], bad: [], diversity: 0, asText: [], all: false, item: null };
 export const weightOf = (clue) => clue.weight ?? 1;
 export const fileOf = (clue) => files.get(clue.key);
 
@@ -31,7 +31,7 @@ const BOUNDS = { from: "gte", to: "lte" };
 const written = (value) => (typeof value === "string" && scalar(value) === value ? value : JSON.stringify(value));
 
 export function parse(search) {
-  const asked = { ...nothing, clues: [], where: Object.create(null), good: [], bad: [] };
+  const asked = { ...nothing, clues: [], where: Object.create(null), good: [], bad: [], asText: [] };
   for (const [name, value] of new URLSearchParams(search)) {
     if (name === "in") asked.shelf = value;
     else if (name === "q" && value.trim()) asked.clues.push({ words: value });
@@ -41,6 +41,7 @@ export function parse(search) {
     else if (name === "sure" && Number(value) > 0 && Number(value) <= 1) asked.sure = Number(value);
     else if (name === "diversity" && Number(value) > 0 && Number(value) <= 1) asked.diversity = Number(value);
     else if ((name === "good" || name === "bad") && value) asked[name].push(value);
+    else if (name === "text" && value) asked.asText.push(value);
     else if (name === "all") asked.all = true;
     else if (name === "fold") asked.fold = true;
     else if (name === "sort") asked.sort = value;
@@ -54,7 +55,7 @@ export function parse(search) {
   return asked;
 }
 
-export function format({ shelf, clues, target, sure, where, sort, fold, good, bad, diversity, all, item }) {
+export function format({ shelf, clues, target, sure, where, sort, fold, good, bad, diversity, asText, all, item }) {
   const asked = new URLSearchParams(shelf ? { in: shelf } : {});
   for (const clue of clues) {
     if (clue.words) asked.append("q", clue.words);
@@ -73,6 +74,7 @@ export function format({ shelf, clues, target, sure, where, sort, fold, good, ba
   for (const id of good) asked.append("good", id);
   for (const id of bad) asked.append("bad", id);
   if (diversity) asked.append("diversity", diversity);
+  for (const words of asText) asked.append("text", words);
   if (all) asked.append("all", "1");
   if (item) asked.append("item", item);
   return asked.size ? `/?${asked}` : "/";
@@ -87,7 +89,7 @@ export function current() {
 // Goes on from what is asked now; `changes` say what is different. Other clues have no examples yet.
 export function go(changes) {
   const now = current();
-  const next = { ...now, item: null, ...(changes.clues && { good: [], bad: [] }), ...changes };
+  const next = { ...now, item: null, ...(changes.clues && { good: [], bad: [], asText: [] }), ...changes };
   const inner = !next.item ? 0 : !now.item ? 1 : history.state?.inner ? history.state.inner + 1 : 0; // steps back to where no item is open
   history.pushState({ clues: next.clues, inner }, "", format(next));
   dispatchEvent(new PopStateEvent("popstate"));

@@ -92,7 +92,7 @@ export const worded = (value) => (value === "." ? "top folder" : String(value));
 // What is measured of a mesh, and its unit.
 const NAMES = {
   "measured.width": "Width (m)", "measured.height": "Height (m)", "measured.depth": "Depth (m)",
-  "measured.triangles": "Triangles", "measured.materials": "Materials", "measured.animated": "Animated", "measured.bytes": "File size, bytes",
+  "measured.triangles": "Triangles", "measured.materials": "Materials", "measured.textures": "Textured materials", "measured.animated": "Animated", "measured.bytes": "File size, bytes",
 };
 
 // A key of a payload as a title: "unit_price" is "Unit price". Among other keys, its last part is enough if no

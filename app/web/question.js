@@ -24,7 +24,7 @@ function options(asked, limit, offset) {
   const sure = least(asked);
   const { good, bad, diversity } = learns(asked) ? asked : nothing;
   const learned = { ...((good.length || bad.length) && { examples: { good, bad } }), ...(diversity && { diversity }) };
-  return { target: asked.target, limit, ...(offset && { offset }), ...(filter && { filter }), ...(sure && { min_confidence: sure }), ...(asked.fold && { duplicates: "fold" }), ...learned };
+  return { target: asked.target, limit, ...(offset && { offset }), ...(filter && { filter }), ...(sure && { min_confidence: sure }), ...(asked.fold && { duplicates: "fold" }), ...(asked.asText.length && { as_text: asked.asText }), ...learned };
 }
 
 const dataUri = (file) => new Promise((resolve, reject) => {

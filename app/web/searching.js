@@ -7,7 +7,7 @@ import { demand } from "./key.js";
 import { copier } from "./copying.js";
 import { browse, filterOf, least, search, weightInBytes } from "./question.js";
 import * as results from "./results.js";
-import { sorted, sortOf } from "./sort.js";
+import { sortOf } from "./sort.js";
 
 const STEP = 24;
 const BEST = 100; // of a search that are sorted
@@ -54,7 +54,7 @@ async function extend(answer) {
   const [got, fitting] = await Promise.all([page(answer, signal), answer.fitting ?? (filter ? counted(filter) : null)]);
   const seen = new Set(answer.hits.map((hit) => hit.id));
   const fresh = got.hits.filter((hit) => !seen.has(hit.id));
-  const hits = isSorted(asked) ? await sorted(fresh, sortOf(asked)) : fresh;
+  const hits = isSorted(asked) ? await (await import("./ondemand/sorted.js")).sorted(fresh, sortOf(asked)) : fresh;
   if (signal.aborted) throw new DOMException("gone", "AbortError");
   answer.hits.push(...hits);
   answer.offset += STEP;
@@ -64,19 +64,26 @@ async function extend(answer) {
   answer.took ??= got.took_ms?.total;
   answer.warnings = got.warnings ?? [];
   answer.well ??= got.matches_well;
+  answer.understood ??= got.understood;
   return fresh;
 }
 
 function tell(answer) {
-  const { asked, hits, done, took, fitting, warnings } = answer;
+  const { asked, hits, done, took, fitting, warnings, understood } = answer;
   const notes = [isSorted(asked) && hits.length === BEST ? `the best ${BEST}, sorted` : done ? count(hits.length, "result") : `${hits.length}+ results`];
   if (fitting != null) notes.push(`${count(fitting, "item fits", "items fit")} the filters`);
   if (took != null) notes.push(`${took < 10 ? took.toFixed(1) : Math.round(took)} ms`);
   $("status").textContent = [...notes, ...warnings].join(" · ");
   $("copy").replaceChildren(hits.length ? copier("Copy as curl", command) : "");
+  if (understood || asked.asText.length) showUnderstood(understood?.conditions ?? []);
   $("more").hidden = done;
   if (!hits.length) sayNothingFound(answer);
   else if (answer.well === false) say("Nothing matches well", ["These are the closest results."]);
+}
+
+async function showUnderstood(conditions) {
+  (await import("./ondemand/understood.js")).show(conditions);
+  $("understood").hidden = false;
 }
 
 function sayNothingFound({ asked, fitting }) {
@@ -108,7 +115,7 @@ export function leave() {
 export async function run(asked, back) {
   waiting?.abort();
   $("copy").replaceChildren();
-  $("more").hidden = true;
+  $("more").hidden = $("understood").hidden = true;
   $("status").textContent = "";
   say("");
   shown = null;

@@ -1,12 +1,11 @@
-// The order. Lists are sorted by the service; of a search, the best are sorted here.
+// The order. Lists are sorted by the service; of a search, the best are sorted by the page.
 
 import { go, isIdle, learns } from "./address.js";
-import { item } from "./api.js";
-import { $, h, nameOf } from "./dom.js";
+import { $, h } from "./dom.js";
 
 let keys = []; // [key of the payload that has numbers, its name]
 
-const NUMBER = /^(-?)payload\.(.+)$/s;
+export const NUMBER = /^(-?)payload\.(.+)$/s;
 export const sortOf = ({ clues, sort }) => (NUMBER.test(sort) || sort === (clues.length ? "name" : "newest") ? sort : "");
 
 export function show(asked) {
@@ -26,20 +25,6 @@ export function show(asked) {
 export function learn(found, asked) {
   keys = found;
   show(asked);
-}
-
-// The numbers of a dotted key, as the service knows them.
-const numbers = (payload, key) => [key.split(".").reduce((at, part) => at?.[part], payload)].flat().filter((one) => typeof one === "number");
-
-// Hits in the chosen order; those without the number come last.
-export async function sorted(hits, sort) {
-  const [, down, key] = sort.match(NUMBER) ?? [];
-  if (!key) {
-    await Promise.all(hits.map(async (hit) => { hit.observations = (await item(hit.id).catch(() => hit)).observations; }));
-    return hits.toSorted((one, other) => nameOf(one).localeCompare(nameOf(other), "en", { numeric: true }));
-  }
-  const rank = ({ payload }) => (down ? -Math.max(...numbers(payload, key)) : Math.min(...numbers(payload, key)));
-  return hits.toSorted((one, other) => (rank(one) > rank(other)) - (rank(one) < rank(other)));
 }
 
 export function listen() {

@@ -113,6 +113,7 @@ class WorldMaker:
             "name": [_by_text(one["text"], [_id_of(one)]) for one in lines],
             "three words": _spread(three, self.queries),
             **self._other_words("models", lines),
+            **self._with_sizes(lines, files),
             "a new view": [_by_file(self._draw(files[name]), [name]) for name in asking],
             "mesh itself": [_by_file(files[name], [name]) for name in _spread(asking, MESHES)],
         }
@@ -197,6 +198,19 @@ class WorldMaker:
         asked = [_by_text(row["text"], [_id_of(one) for one in lines if _fits(one, row)]) for row in rows]
         meant = [one for one in asked if one.right]
         return {"other words": meant, "what is not there": [one for one in asked if not one.right]}
+
+    def _with_sizes(self, lines: Sequence[Line], files: Mapping[str, Path]) -> dict[str, list[AskedQuestion]]:
+        """Descriptions of models with their height beside them, as a filter and as words."""
+        asked = []
+        for one in self._other_words("models", lines)["other words"]:
+            name = min(one.right)
+            height = load_model(files[name]).facts.get("height")
+            if height is not None:
+                text = f"{one.asked}, about {height:.2f} m high"
+                asked.append(replace(_by_text(text, [name]), asked=one.asked))
+        plain = [replace(one, body={"text": one.asked}) for one in asked]
+        as_words = [replace(one, body={**one.body, "understand": "off"}) for one in asked]
+        return {"sized: description": plain, "with a height": asked, "the height as words": as_words}
 
     def _pack(self, one: Line) -> Path:
         """The file of an item in the folder of its world, whole, named by its id."""

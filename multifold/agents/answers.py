@@ -27,10 +27,14 @@ class FoundItem:
 
 @dataclass(frozen=True)
 class FoundItems:
-    """Items, best first; `matches_well` is false where nothing stands out."""
+    """Items, best first; `matches_well` is false where nothing stands out.
+
+    `understood` has the words of the text that were read as a filter, and that filter.
+    """
 
     items: list[FoundItem]
     matches_well: bool | None
+    understood: dict[str, dict[str, Any]]
     warnings: list[str]
 
 
@@ -61,7 +65,9 @@ def found_items(answer: SearchAnswer) -> FoundItems:
         FoundItem(hit.id, hit.confidence, _name_match(hit), payload)
         for hit, payload in zip(answer.hits, payloads, strict=True)
     ]
-    return FoundItems(items, answer.matches_well, [*answer.warnings, *warnings])
+    conditions = answer.understood.conditions if answer.understood else ()
+    understood = {one.words: one.filter for one in conditions}
+    return FoundItems(items, answer.matches_well, understood, [*answer.warnings, *warnings])
 
 
 def bound_payloads(payloads: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[str]]:

@@ -27,6 +27,10 @@ with needs_extra("mcp"):
     from pydantic import Field
 
 SHOWN_PICTURES = 6
+ASKED_TEXT = (
+    "what to look for, in words. Sizes, counts, makers and years may be said in them: 'a chair under 80 cm, "
+    "by Kenney' is read as a filter, which the answer shows"
+)
 Collection = Annotated[str | None, Field(description="name of a collection; the default one without")]
 Limit = Annotated[int, Field(ge=1, le=50, description="most items of the answer")]
 Where = Annotated[
@@ -59,7 +63,7 @@ class AgentTools:
     async def search(
         self,
         context: Context,
-        text: Annotated[str | None, Field(description="what to look for, in words")] = None,
+        text: Annotated[str | None, Field(description=ASKED_TEXT)] = None,
         image: PictureName = None,
         mesh: MeshName = None,
         mesh_format: MeshFormat = None,
@@ -186,7 +190,8 @@ def _told_once(answer: SearchAnswer) -> CallToolResult:
     """An answer as an object; the text beside it leaves out the payloads, which may be long."""
     found = found_items(answer)
     items = [{"id": one.id, "confidence": one.confidence, "matched": one.matched} for one in found.items]
-    text = json.dumps({"items": items, "matches_well": found.matches_well, "warnings": found.warnings})
+    about = {"matches_well": found.matches_well, "understood": found.understood, "warnings": found.warnings}
+    text = json.dumps({"items": items, **about})
     return CallToolResult(content=[TextContent(type="text", text=text)], structured_content=asdict(found))
 
 

@@ -21,6 +21,7 @@ from multifold.wire.items import ObservationInfo, Refusal
 from multifold.wire.messages import Answer, Body, BodyError, DescribedAs, Number, described
 
 LexicalMode: TypeAlias = Literal["auto", "off", "only"]
+UnderstandMode: TypeAlias = Literal["auto", "off"]
 DuplicateMode: TypeAlias = Literal["show", "fold"]
 
 MAX_LIMIT = 1_000
@@ -30,6 +31,7 @@ MAX_QUERY_PARTS = 32
 MAX_WEIGHT = 1000
 MAX_FACET_HITS = 2_000
 MAX_HIT_FIELDS = 64
+MAX_UNDERSTOOD = 32
 ALWAYS_FIELDS = ("id", "score", "confidence", "modality", "matched")  # that each hit has
 HIT_FIELDS = ("payload", "words", "looks_like", "evidence", "duplicates")  # that a hit may lack
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
@@ -118,6 +120,14 @@ class SearchOptions(Body):
         "whether words of the query are looked for in names, captions and payloads too: 'auto' "
         "(as services are set) lets them name an item that has all that tell, 'only' looks at nothing else",
         default=None,
+    )
+    understand: UnderstandMode | None = described(
+        "'auto' (as services are set): words such as 'under 80 cm', 'animated' or 'by Kenney' are a filter, "
+        "where the payloads have what they speak of",
+        default=None,
+    )
+    as_text: Sequence[str] | None = described(
+        "words that are no filter, as `understood` names them", default=None, max_length=MAX_UNDERSTOOD
     )
     explain: bool = described("give the index score of each side of a hit too", default=False)
     fields: Sequence[str] | None = described(
@@ -287,6 +297,20 @@ class SearchTimings(Answer):
     total: float = described("both, with what is before, between and after")
 
 
+class UnderstoodCondition(Answer):
+    """Words of a query that were read as a filter."""
+
+    words: str = described("as they stand in the query")
+    filter: dict[str, Any] = described("what the payload must be")
+
+
+class Understood(Answer):
+    """A query that was read as words and conditions."""
+
+    text: str = described("what was searched for")
+    conditions: tuple[UnderstoodCondition, ...] = described("all of which hold for each hit")
+
+
 class SearchAnswer(Answer, kw_only=True):
     """Items, best first."""
 
@@ -303,6 +327,9 @@ class SearchAnswer(Answer, kw_only=True):
         "with `error`, on the first page: the share of answers like this one that lacks what is meant. It is "
         "more than was asked where the promise would take more than 20 hits",
         default=None,
+    )
+    understood: Understood | None = described(
+        "which words of the query were a filter; null where none was", default=None
     )
     warnings: tuple[str, ...] = described(
         "what was not searched for, such as the end of a long text", default=()

@@ -18,6 +18,7 @@ from app.ingest.uploads import check_many
 from app.queries.parts import ItemQueryPart, choose_sides, read_parts
 from app.search.insight import with_looks
 from app.search.paging import SearchPage, choose_keys
+from app.search.reading import Reading
 from app.search.search import SearchHits
 from app.search.search import search as run_search
 from index.store import browse
@@ -41,6 +42,8 @@ from multifold.wire.search import (
     SearchHit,
     SearchTimings,
     SimilarBody,
+    Understood,
+    UnderstoodCondition,
 )
 from multifold.wire.validation import validate
 
@@ -191,11 +194,19 @@ def serialize_answer(
         bundle=service.encoder.bundle.name,
         calibrated_by=found.basis,
         matches_well=found.matches_well,
+        understood=_serialize_reading(found.understood),
         here=found.here,
         error=found.error,
         warnings=found.warnings,
         next=found.next,
     )
+
+
+def _serialize_reading(reading: Reading | None) -> Understood | None:
+    if reading is None:
+        return None
+    conditions = (UnderstoodCondition(one.words, one.filter) for one in reading.conditions)
+    return Understood(reading.text, tuple(conditions))
 
 
 def serialize_hit(hit: Hit, address: str, chosen: Sequence[str] | None) -> SearchHit:

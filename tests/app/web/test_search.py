@@ -82,6 +82,21 @@ def test_clues_are_mixed_by_their_weights(page: Page, shop: House) -> None:
     page.wait(lambda: page.texts(".clue .face") == ["a red box", "blue"])
 
 
+def test_words_that_are_filters_are_chips(page: Page) -> None:
+    page.open("/?q=a+red+box+below+120+cm")
+    page.wait(lambda: page.texts("#understood .face") == ["below 120 cm"])
+    page.click("#understood .face")
+    assert page.script("return words.value.slice(words.selectionStart, words.selectionEnd)") == "below 120 cm"
+    page.click('#understood [aria-label^="No filter"]')
+    page.wait(lambda: page.driver.current_url == f"{page.url}/?q=a+red+box+below+120+cm&text=below+120+cm")
+    page.wait(lambda: page.texts("#understood li") == ["Filter by “below 120 cm”"])
+    page.click("#understood .chip")
+    page.wait(lambda: page.texts("#understood .face") == ["below 120 cm"])
+    page.type("a red box under 5 cm")
+    page.wait(lambda: "nothing fits 'under 5 cm'; the least is 1 m" in page.find("#status").text)
+    assert not page.find("#understood").is_displayed()
+
+
 def test_more_like_a_result_and_away_from_it(page: Page) -> None:
     page.open("/?q=a+green+box")
     page.wait(lambda: page.best() == "green-box")

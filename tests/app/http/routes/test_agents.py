@@ -150,6 +150,16 @@ def test_every_tool_is_listed_and_called(keyed: House, transport: str, tmp_path:
             client.delete("new")
 
 
+def test_an_agent_sees_what_was_read_as_a_filter(keyed: House) -> None:
+    async def use() -> None:
+        async with agent(keyed, "http", "read") as client:
+            found = await call(client, "search", text="a thing by blue")
+            assert found["understood"] == {"by blue": {"is": "blue"}}
+            assert (await call(client, "search", text="a box"))["understood"] == {}
+
+    asyncio.run(use())
+
+
 def test_payloads_come_once_in_a_size_that_an_agent_takes_in(keyed: House) -> None:
     async def use() -> None:
         async with agent(keyed, "http", "write") as client:

@@ -149,7 +149,7 @@ def test_what_was_measured_of_a_mesh_is_filtered_sorted_and_counted(shop: House)
 
     put("low", 0.05)
     put("high", 30.0)
-    facts = {"width": 1.0, "depth": 0.6, "triangles": 12, "materials": 1, "animated": False}
+    facts = {"width": 1.0, "depth": 0.6, "triangles": 12, "materials": 1, "textures": 0, "animated": False}
     assert measured("high") == {**facts, "height": 30.0, "bytes": len(box("red", 30.0))}
     small = {"measured.height": {"lt": 0.1}}
     found = shop.client.post("/v1/search", json={"text": "a box", "filter": small}).json()["hits"]

@@ -16,7 +16,7 @@ from tests.app.house import BOXES, House, box, house, png
 
 HIT = {"id", "score", "confidence", "modality", "matched", "payload"}
 HIT |= {"sides", "words", "looks_like", "evidence", "duplicates"}
-TOLD = {"calibrated_by", "matches_well", "warnings", "here", "error"}  # of all hits
+TOLD = {"calibrated_by", "matches_well", "warnings", "here", "error", "understood"}  # of all hits
 ANSWER = {"hits", "took_ms", "version", "bundle", "next"} | TOLD
 ITEMS = [f"{colour}-{number}" for colour in BOXES for number in range(3)]
 BARE_OBJ = b"mtllib oak.mtl\nusemtl oak\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"

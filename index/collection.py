@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from index.cluster.contracts import MilvusAddress
-from index.contracts import EngineKey, IndexPlan, IndexPlanError, Memory, RowsLostError, Space
+from index.contracts import DerivedIndex, EngineKey, IndexPlan, IndexPlanError, Memory, RowsLostError, Space
 from index.engine_factory import check_plan, place_engines
 from index.engine_set.engine_set import EngineSet, ProgressCallback, ignore_progress
 from index.engines.saved_engines import remove_unlinked_segments
@@ -21,7 +21,6 @@ from index.engines.segments import SegmentReport
 from index.fit.fit import fit_collection, read_model
 from index.fit.questions import MOST_ITEMS, TextEncoder
 from index.maintenance.snapshot import SnapshotReport, take_snapshot
-from index.maintenance.verify import find_index_problems
 from index.search.background import BackgroundSample
 from index.search.edition_cache import EditionCache
 from index.search.filter_cache import FilterCache
@@ -37,6 +36,7 @@ from index.store.filters import Filter
 from index.store.folder_locks import WriterLock, refuse_network
 from index.store.item_rows import check_vectors
 from index.store.store import Store, check_items, make_home, open_blobs
+from index.texts.pictures import PictureReader, PictureTexts
 from index.texts.text_indexes import TextIndexes
 from multifold.bundle.text_reader import TextReader
 from multifold.errors import MultifoldError, needs_extra
@@ -68,10 +68,12 @@ class Collection(AbstractContextManager["Collection"]):
         plan: IndexPlan,
         *,
         texts: TextIndexes,
+        writing: PictureTexts | None,
         read_only: bool,
     ) -> None:
         self.blobs = blobs
         self.texts = texts
+        self.writing = writing  # of photos, where they are read
         self.plan = plan
         self.engines = planned(plan)  # that are searched now
         self.on_change: Callable[[], object] = lambda: None  # after each change, before the next one
@@ -85,9 +87,8 @@ class Collection(AbstractContextManager["Collection"]):
         self._bitmaps = FilterCache()
         self._background = BackgroundSample()
         self._cache = EditionCache()
-        self.engines.restore(store)
-        self.engines.follow(store)
-        self.texts.open()
+        for one in self._derived:
+            one.open()
 
     @classmethod
     def open(
@@ -103,6 +104,7 @@ class Collection(AbstractContextManager["Collection"]):
         bucket: str | None = None,
         cluster: MilvusAddress | None = None,
         reader: TextReader | None = None,
+        picture_reader: PictureReader | None = None,
         memory: Memory = "auto",
     ) -> "Collection":
         """Open a collection, or create it; `writer` is the address that others see while we write.
@@ -139,10 +141,20 @@ class Collection(AbstractContextManager["Collection"]):
                 follows=lock is None,
             )
             texts = TextIndexes(store, home and home / "texts", writes=not read_only, reader=reader)
+            writing = None
+            if picture_reader is not None and home is not None and not read_only:
+                writing = PictureTexts(store, blobs, home / "pictures-read", picture_reader)
             plan = plan or store.plan() or IndexPlan()
-            collection = cls(space, store, blobs, lock, planned, plan, texts=texts, read_only=read_only)
+            collection = cls(
+                space, store, blobs, lock, planned, plan, texts=texts, writing=writing, read_only=read_only
+            )
             undo.pop_all()
         return collection
+
+    @property
+    def _derived(self) -> Sequence[DerivedIndex]:
+        """What follows the store, in that order: items that the engines lack are left out of answers."""
+        return self.texts, *filter(None, [self.writing]), self.engines
 
     @property
     def version(self) -> int:
@@ -260,11 +272,11 @@ class Collection(AbstractContextManager["Collection"]):
             undo.callback(new.close)
             if not type(new) is type(self.engines) is EngineSet:
                 raise IndexPlanError("A cluster indexes what it holds: there is no index to build here.")
-            new.catch_up(self._readable(), on_progress)
+            new.catch_up(on_progress)
             new.settle()
             on_progress(sum(self.read(browse.count_observations).values()))
             with self._alone():
-                new.catch_up(self._store)
+                new.catch_up()
                 self._store.ask_for(plan)
                 former = self.engines
                 self.engines = new
@@ -289,7 +301,8 @@ class Collection(AbstractContextManager["Collection"]):
 
     def _made_with(self) -> str:
         """What gives the scores that a model of the evidence weighs."""
-        return f"{self._space.vector_id} {self.texts.read_by}"
+        pictures = "" if self.writing is None else f" {self.writing.reader.id}"
+        return f"{self._space.vector_id} {self.texts.read_by}{pictures}"
 
     @contextmanager
     def scoring(self) -> Iterator[tuple[Searcher, Connection]]:
@@ -300,20 +313,19 @@ class Collection(AbstractContextManager["Collection"]):
             yield self._searcher(), now
 
     def disagreements(self) -> list[str]:
-        """What the indexes have that the store does not say, or the other way round; see verify.py."""
+        """What the indexes have that the store does not say, or the other way round."""
         with self._newest():
-            problems = find_index_problems(self.engines.engines, self._store, self._space, self.plan)
-            return [*problems, *self.texts.problems()]
+            return [problem for one in self._derived for problem in one.problems()]
 
     def close(self) -> None:
         """Wait for the change and the searches that are running, then release everything."""
         with self._changing, self.engines.gate.writing():
-            if self._lock is not None and not self._closed:
-                self.engines.keep()
-                self.texts.keep()
+            for one in self._derived:
+                if self._lock is not None and not self._closed:
+                    one.keep()
+                one.close()
             self._closed = True
-            for part in (self.texts, self.engines, self._store):
-                part.close()
+            self._store.close()
             if self._lock is not None:
                 self._lock.release()
 
@@ -327,8 +339,8 @@ class Collection(AbstractContextManager["Collection"]):
             held.enter_context(self._changing)
             held.enter_context(self.engines.feeding())  # before: this moment stays the newest one
             moment.enter_context(self._readable().moment())
-            self.texts.catch_up()
-            self.engines.catch_up(self._store)
+            for one in self._derived:
+                one.catch_up()
             if self.engines.keeps_versions:
                 held.close()
             yield
@@ -349,14 +361,15 @@ class Collection(AbstractContextManager["Collection"]):
             self.texts,
             self._background,
             self._cache,
+            self.writing,
         )
 
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""
-        self.texts.catch_up()  # first: what the engines lack as yet is left out of answers
-        self.engines.follow(self._store)
-        self.engines.save()
-        self.texts.save()
+        for one in self._derived:
+            one.follow()
+        for one in self._derived:
+            one.save()
         self.on_change()
         return changed
 

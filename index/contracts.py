@@ -27,6 +27,7 @@ RowKind: TypeAlias = Literal["observation", "pooled"]
 EngineKey: TypeAlias = tuple[Aspect, RowKind]
 
 NO_ROW = -1  # the id that pads an answer of too few rows
+NEVER = -1  # the version of an index that has caught up with nothing yet
 
 
 class QueryError(MultifoldError):
@@ -233,3 +234,34 @@ def cell_count(rows: int) -> int:
     """Cells of an inverted file: a power of two near 4·√rows, each with rows enough to learn from."""
     wanted = min(4 * rows**0.5, rows / ROWS_PER_CELL)
     return int(1 << max(0, int(wanted).bit_length() - 1))
+
+
+@runtime_checkable
+class DerivedIndex(Protocol):
+    """An index that can be built from the store at any time. Changes reach it one by one."""
+
+    version: int  # of the store, up to which it has everything
+
+    def open(self) -> None:
+        """Begin with what was saved, if it fits, and follow the store."""
+
+    def follow(self) -> None:
+        """Catch up after a change, or leave that to the next search where it cannot be done now."""
+
+    def catch_up(self) -> None:
+        """Apply what the store has and it has not; build it anew where that cannot be told."""
+
+    def settle(self) -> object:
+        """Wait until nothing is left to be built."""
+
+    def save(self) -> None:
+        """Save it if much has changed since it was saved last."""
+
+    def keep(self) -> None:
+        """Save it as it is."""
+
+    def problems(self) -> Iterator[str]:
+        """One sentence on each difference from what the store makes of it."""
+
+    def close(self) -> None:
+        """End what is under way, and release what it holds."""

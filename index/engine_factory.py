@@ -113,8 +113,8 @@ def place_engines(
             raise IndexPlanError(
                 f"The collection lies in Milvus: say where, as in {MILVUS_VARIABLE}=http://milvus:19530."
             )
-        return ClusterEngineSet(space, store, cluster, probes, plan.recall, plan.milvus_type, writes=writes)
+        return ClusterEngineSet(space, store, cluster, plan, probes, writes=writes)
     saved = None if home is None else SavedEngines(home, space.vector_id, plan, store.former, store.session)
     sealed = saved.home if saved and writes else None
     factory = EngineFactory(space, plan, store.collection, sealed, probes, memory)
-    return EngineSet(space, factory, saved, follows=follows)
+    return EngineSet(space, store, factory, plan, saved, follows=follows)

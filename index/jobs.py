@@ -125,7 +125,6 @@ class JobList:
             return _one(connection, id, there=self._there)
 
     def all(self) -> list[JobRecord]:
-        """Every job, the youngest first."""
         if not self._there:
             return []
         with self._database.reading() as connection:

@@ -124,7 +124,6 @@ class CollectionRegistry:
             return _listing(connection)
 
     def create(self, name: str, vector_id: str) -> CollectionEntry:
-        """A new, empty collection for an encoder."""
         with self.store.writing() as connection:
             _listing(connection).check_new(name)
             entry = CollectionEntry(name, f"c_{name.replace('-', '_')}_{token_hex(4)}", vector_id)

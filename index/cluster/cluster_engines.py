@@ -24,17 +24,12 @@ from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.cluster.payload_fields import condition_of, tokens_of
 from index.cluster.recall_monitor import RecallMonitor
-from index.contracts import EngineKey, Ids, IndexEngine, Space
-from index.engine_set.engine_set import (
-    NEVER,
-    OBSERVATIONS_AT_ONCE,
-    EngineSet,
-    ProgressCallback,
-    ignore_progress,
-)
+from index.contracts import NEVER, EngineKey, Ids, IndexEngine, IndexPlan, Space
+from index.engine_set.engine_set import EngineSet, ProgressCallback, ignore_progress
 from index.engines.segments import SegmentReport
 from index.store.filters import Filter, read_facts
 from index.store.item_rows import (
+    OBSERVATIONS_AT_ONCE,
     derive_usable_rows,
     edition_of,
     living_editions,
@@ -121,27 +116,25 @@ class ClusterEngineSet(EngineSet):
         space: Space,
         store: Store,
         cluster: MilvusAddress,
+        plan: IndexPlan,
         probes: Mapping[Side, Features] | None = None,
-        recall: float = 0.99,
-        index: str | None = None,
         *,
         writes: bool,
     ) -> None:
-        super().__init__(space, self._new)
-        self._store = store
-        self._index = index
+        super().__init__(space, store, self._new, plan)
+        self._index = plan.milvus_type
         self._writes = writes
         self._link = MilvusConnection(cluster)
-        self._measuring = RecallMonitor(space, store, probes, recall)
+        self._measuring = RecallMonitor(space, store, probes, plan.recall)
         self._mark = FeedMark()  # where we looked last
         self._feeds = False  # whether no other process may feed at the moment
         self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
         self._recent: dict[int, WholeVersion] = {}
 
-    def follow(self, store: Store) -> None:
+    def follow(self) -> None:
         """Catch up if the cluster is there; otherwise the next search does, or raises."""
         try:
-            self.catch_up(store)
+            self.catch_up()
         except ClusterError as error:
             log.info("the cluster is fed later: %s", error)
 
@@ -164,12 +157,12 @@ class ClusterEngineSet(EngineSet):
             time.sleep(CHECK_SECONDS)
         yield
 
-    def catch_up(self, store: Store, on_progress: ProgressCallback = ignore_progress) -> None:  # noqa: ARG002
+    def catch_up(self, on_progress: ProgressCallback = ignore_progress) -> None:  # noqa: ARG002
         """Feed the cluster what the store has at this moment, unless it was fed with what is newer.
 
         Then this moment is over: rows that ended meanwhile were never fed.
         """
-        wanted = store.version()
+        wanted = self._store.version()
         if self.version == wanted:
             return
         try:

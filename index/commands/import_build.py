@@ -60,7 +60,6 @@ class StoreImport:
         return self._store.version()
 
     def close(self) -> None:
-        """Let others write."""
         self._store.close()
         if self._lock is not None:
             self._lock.release()

@@ -14,7 +14,8 @@ from typing import Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from jaxtyping import Float32
 
-from index.contracts import NO_ROW, EngineKey, Ids, IndexEngine, RowKind, RowRanking, Space
+from index.contracts import NEVER, NO_ROW, EngineKey, Ids, IndexEngine, IndexPlan, RowKind, RowRanking, Space
+from index.engine_set.engine_check import find_engine_problems
 from index.engines.faiss_engine import FaissEngine
 from index.engines.row_file import ReadCount
 from index.engines.saved_engines import SavedEngines
@@ -22,6 +23,7 @@ from index.engines.segments import SegmentReport
 from index.engines.served_queries import ServedRecall
 from index.store.filters import Filter
 from index.store.item_rows import (
+    OBSERVATIONS_AT_ONCE,
     EngineRows,
     FeatureBatch,
     all_rows,
@@ -41,8 +43,6 @@ with needs_extra("serve"):
 
 Values: TypeAlias = Float32[np.ndarray, " n"]
 ProgressCallback: TypeAlias = Callable[[int], object]
-NEVER = -1  # the version of engines that have caught up with nothing yet
-OBSERVATIONS_AT_ONCE = 8192  # observations whose vectors are computed at once
 SAVE_AFTER = 8192  # changes that are derived again after a crash,
 SAVE_SHARE = 8  # or a part of the items, where that is more
 SAVED_ROWS = 4096  # rows; fewer are derived faster than they are read
@@ -163,12 +163,15 @@ class EngineSet:
     def __init__(
         self,
         space: Space,
+        store: Store,
         engine: Callable[[EngineKey], IndexEngine],
+        plan: IndexPlan,
         saved: SavedEngines | None = None,
         *,
         follows: bool = False,
     ) -> None:
-        self._space, self._follows = space, follows  # whether other processes may change the store
+        """`follows`: whether other processes may change the store."""
+        self._space, self._store, self._plan, self._follows = space, store, plan, follows
         self._new_engine = engine
         self._saved = saved
         self._last_save = NEVER, 0  # version, and how often anything had been sealed
@@ -176,13 +179,14 @@ class EngineSet:
         self.gate = ReadWriteGate()
         self.version = NEVER
 
-    def restore(self, store: Store) -> None:
-        """Begin with the engines that were saved, if they fit."""
-        loaded = None if self._saved is None else self._saved.load(store.version(), self._new_engine)
+    def open(self) -> None:
+        """Begin with the engines that were saved, if they fit, and catch up."""
+        loaded = None if self._saved is None else self._saved.load(self._store.version(), self._new_engine)
         if loaded is not None:
             with self.gate.writing():
                 self.version, self._engines = loaded
             self._last_save = self.version, 0
+        self.follow()
 
     def save(self) -> None:
         """Save the engines if much has changed since they were saved last."""
@@ -199,9 +203,9 @@ class EngineSet:
             self._saved.save(self.version, self._engines)
             self._last_save = now
 
-    def follow(self, store: Store) -> None:
+    def follow(self) -> None:
         """Catch up after a change, and on opening."""
-        self.catch_up(store)
+        self.catch_up()
 
     def version_at(self, now: Connection) -> int:  # noqa: ARG002 (engines stay while the gate is held)
         """The version that is searched at this moment."""
@@ -228,15 +232,15 @@ class EngineSet:
         """While it lasts, nobody else brings the engines to a later version of the store."""
         return nullcontext()
 
-    def catch_up(self, store: Store, on_progress: ProgressCallback = ignore_progress) -> None:
+    def catch_up(self, on_progress: ProgressCallback = ignore_progress) -> None:
         """Apply what the store has that the engines have not; after a failure the next one starts afresh.
 
         `on_progress` is called with how many observations are on their way.
         """
-        if self.version == store.version():
+        if self.version == self._store.version():
             return
-        with store.moment() as now:
-            if self.version != NEVER and not store.reaches(self.version):  # the log was cut short
+        with self._store.moment() as now:
+            if self.version != NEVER and not self._store.reaches(self.version):  # the log was cut short
                 with self.gate.writing():
                     self.close()
             progress = ChangesSince(now, self.version, OBSERVATIONS_AT_ONCE)
@@ -343,6 +347,10 @@ class EngineSet:
     def read_counts(self) -> dict[EngineKey, ReadCount]:
         """What each engine that seals has read from files of vectors."""
         return {name: one.read_count for name, one in self._sealing().items()}
+
+    def problems(self) -> Iterator[str]:
+        """One sentence for each engine that is not what the store makes of it, or finds too little."""
+        return find_engine_problems(self._engines, self._store, self._space, self._plan)
 
     def close(self) -> None:
         for engine in self._engines.values():

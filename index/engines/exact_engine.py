@@ -148,7 +148,6 @@ class JoinedOrder:
         self._owners = np.repeat(np.arange(len(views)), [len(some) for some in alive])
 
     def blocks(self) -> Iterator[Vectors]:
-        """Their vectors, some at a time."""
         for start in block_starts(len(self._order)):
             some = self._order[start : start + BLOCK_ROWS]
             block = np.empty((len(some), self._views[0].vectors.shape[1]), np.float32)
@@ -339,7 +338,6 @@ class ExactEngine:
         return scores
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
-        """Every row, some at a time."""
         return self.view.blocks(allowed)
 
     def sample(self, count: int) -> Vectors:

@@ -198,7 +198,6 @@ class FaissEngine:
         return scores
 
     def blocks(self, allowed: Ids | None = None) -> Iterator[RowBlock]:
-        """Every row, some at a time."""
         return chain.from_iterable(part.rows.blocks(allowed) for part in self.parts)
 
     def count(self) -> int:
@@ -242,7 +241,6 @@ class FaissEngine:
 
     @property
     def read_count(self) -> ReadCount:
-        """What was read from files of vectors."""
         return self._files.count
 
     def close(self) -> None:

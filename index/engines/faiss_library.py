@@ -178,7 +178,6 @@ class L2Reduction:
         return (1 - EVEN) * self.reach <= shortest and longest <= (1 + EVEN) * self.reach
 
     def gallery(self, vectors: Vectors) -> ReducedVectors:
-        """Rows no longer than the reach, reduced."""
         reduced = self._padded(vectors)
         if self.lifted and self.reach is not None:
             squares = np.einsum("bd,bd->b", vectors, vectors, dtype=np.float64)
@@ -193,7 +192,6 @@ class L2Reduction:
         return np.asarray(np.float32(self.reach) / np.maximum(own, TINIEST))
 
     def queries(self, vectors: Vectors) -> ReducedVectors:
-        """Queries, reduced."""
         return self.scaled(vectors, self.factors(vectors))
 
     def scaled(self, vectors: Vectors, factors: Float32[np.ndarray, " b"] | None) -> ReducedVectors:

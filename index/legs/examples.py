@@ -43,7 +43,6 @@ class ExampleScorer:
 
     @property
     def bad(self) -> set[int]:
-        """The editions that were judged bad."""
         return {edition for edition, verdict in self.verdicts.items() if verdict == "bad"}
 
     def candidates(self, reach: int, among: Candidates | None) -> Ids:

@@ -66,14 +66,12 @@ class ArchiveMember:
         self._left = size
 
     def pieces(self) -> Iterator[bytes]:
-        """Its bytes, piece by piece."""
         while self._left:
             piece = self._archive.take(min(COPIED_BYTES, self._left))
             self._left -= len(piece)
             yield piece
 
     def json(self) -> dict[str, Any]:
-        """The JSON object that it holds."""
         if self.size > MAX_JSON:
             raise ArchiveError(f"{self._archive.path} is no snapshot: its {self.name} is too long.")
         try:
@@ -110,7 +108,6 @@ class ArchiveReader:
             self.take(-member.size % BLOCK)
 
     def damage(self, what: str) -> ArchiveError:
-        """The error that says what is damaged."""
         return ArchiveError(f"{self.path} is damaged: {what}.")
 
     def take(self, size: int) -> bytes:

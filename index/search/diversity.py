@@ -57,7 +57,6 @@ def likeness_of(space: Space, engines: EngineSet, editions: Sequence[int]) -> Fl
 
 
 def _scores(space: Space, vectors: Float32[np.ndarray, "n d"]) -> Float64[np.ndarray, "n n"]:
-    """The score of every pair."""
     if isinstance(space, VectorScorer):
         return similarities(space, vectors, vectors).astype(np.float64)
     return index_scores(apply_signs(vectors, space.query_signs), vectors, space.metric).astype(np.float64)

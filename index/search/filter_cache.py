@@ -16,7 +16,7 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from jaxtyping import Bool
 
-from index.contracts import Ids
+from index.contracts import NEVER, Ids
 from index.engine_set.engine_set import Candidates
 from index.store import filters
 from index.store.filters import AndFilter, Filter, LeafFilter, NotFilter, OrFilter
@@ -26,7 +26,6 @@ from multifold.errors import needs_extra
 with needs_extra("serve"):
     from sqlalchemy import Connection
 
-NEVER = -1
 MAX_FOLLOWED_CHANGES = 4_096  # changes that are no reason to begin afresh
 MAX_REMEMBERED = 64  # conditions and filters that are remembered
 MOST_BITS, MOST_EDITIONS = 1 << 26, 1 << 20  # of all of them together

@@ -101,7 +101,6 @@ class SideModel:
         return frozenset(leg for leg in LEGS if either[COLUMNS_OF[leg]].any())
 
     def fields(self) -> dict[str, Any]:
-        """The model as it is stored."""
         return asdict(self) | {"weights": by_name(self.weights), "wordless": by_name(self.wordless)}
 
     @classmethod
@@ -174,5 +173,4 @@ def _sum(text: str) -> str:
 
 
 def by_name(weights: Weights) -> dict[str, float]:
-    """Weights with their names."""
     return dict(zip(COLUMNS, weights.tolist(), strict=True))

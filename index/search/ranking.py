@@ -63,7 +63,6 @@ class Ranking:
         return len(self.editions)
 
     def take(self, places: slice | Ids) -> "Ranking":
-        """The items at these places."""
         return replace(self, **{name: values[places] for name, values in self._arrays().items()})
 
     def followed_by(self, others: "Ranking") -> "Ranking":

@@ -92,7 +92,6 @@ class Scores:
         return same
 
     def has_any(self, legs: Sequence[Leg]) -> Bool[np.ndarray, " n"]:
-        """Which have any of some legs."""
         has: Bool[np.ndarray, " n"] = np.any(self.present[:, [LEGS.index(leg) for leg in legs]], axis=1)
         return has
 

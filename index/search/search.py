@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -24,7 +24,8 @@ from index.store.browse import editions_of
 from index.store.item_rows import read_summaries
 from index.store.metadata import last_change
 from index.store.store import Store
-from index.texts.text_indexes import TextIndexes
+from index.texts.pictures import PictureTexts
+from index.texts.text_indexes import TextIndexes, TextIndexSet
 from multifold.errors import needs_extra
 from multifold.types import ASPECTS, Examples, Hit, Leg, Verdict
 
@@ -43,6 +44,7 @@ class Searcher:
     texts: TextIndexes
     background: BackgroundSample
     cache: EditionCache
+    writing: PictureTexts | None = None
 
     def answers(self, queries: Sequence[Query]) -> list[list[Hit] | None]:
         """The hits of each; None if the engines have to catch up, or went on meanwhile."""
@@ -64,7 +66,7 @@ class Searcher:
             space=self.space,
             engines=self.engines,
             vector=query.vector,
-            texts=self.texts.current,
+            texts=self._texts,
             text=query.text,
             side=query.side,
             pool=query.pool,
@@ -78,6 +80,11 @@ class Searcher:
             shown=tuple(aspect for aspect in ASPECTS if aspect in TARGET_LEGS[query.target]),
             as_whole=query.target == "item" and query.words != "only",
         )
+
+    @property
+    def _texts(self) -> TextIndexSet:
+        current = self.texts.current
+        return current if self.writing is None else replace(current, writing=self.writing.words)
 
     def background_of(self, now: Connection) -> Ids:
         """The editions that stand for all others."""

@@ -53,7 +53,6 @@ def count(connection: Connection, where: Filter | None = None) -> int:
 
 
 def check_page(after: str | None, limit: int) -> None:
-    """Refuse a page that there cannot be."""
     if after is not None and not is_storable(after):
         raise QueryError(f"There is no item {after!r} to go on from.")
     if not 1 <= limit <= MAX_PAGE:
@@ -61,7 +60,6 @@ def check_page(after: str | None, limit: int) -> None:
 
 
 def check_facets(keys: Sequence[str], limit: int = 1) -> None:
-    """Refuse facets that cannot be counted."""
     if isinstance(keys, str) or len(keys) > MAX_KEYS or not all(map(is_storable, keys)):
         raise QueryError(f"Facets take a list of up to {MAX_KEYS} keys of the payload.")
     if limit < 1:

@@ -33,7 +33,6 @@ class StoredDamage(NamedTuple):
 
 
 def find_damage(connection: Connection) -> Iterator[StoredDamage]:
-    """All that is damaged."""
     after = START
     while True:
         damage, after = find_damage_after(connection, after, READ_ROWS)

@@ -193,7 +193,6 @@ class Database(ABC):
     @abstractmethod
     @contextmanager
     def _begun(self, connection: Connection, *, writes: bool) -> Iterator[None]:
-        """A transaction of this kind."""
         yield
 
     @abstractmethod

@@ -73,8 +73,6 @@ class RangeFilter:
 
 @dataclass(frozen=True)
 class PrefixFilter:
-    """A text of the key begins so."""
-
     key: str
     text: str
 
@@ -106,7 +104,6 @@ Filter: TypeAlias = LeafFilter | AndFilter | OrFilter | NotFilter
 
 
 def parse_filter(raw: Mapping[str, Any]) -> Filter:
-    """The filter that a JSON object describes."""
     parsed = _object(raw, 1)
     if _size(parsed) > MAX_FILTER_TERMS:
         raise FilterError(f"The filter has more than {MAX_FILTER_TERMS} conditions and values: send fewer.")

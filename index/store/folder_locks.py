@@ -42,7 +42,6 @@ class WriterLock:
             os.pwrite(self._handle, holder.encode(), 0)
 
     def release(self) -> None:
-        """Let another process write."""
         if self._handle >= 0:
             os.ftruncate(self._handle, 0)
             os.close(self._handle)
@@ -76,7 +75,6 @@ class ReaderLock:
             raise LockError(f"{folder} is being written by {holder or 'another process'}. Ask there.")
 
     def release(self) -> None:
-        """Let a process write."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None

@@ -77,6 +77,7 @@ def all_rows(edition: int, size: int) -> Int64[np.ndarray, " b"]:
 
 
 FEATURE_DTYPE = np.dtype("<f4")
+OBSERVATIONS_AT_ONCE = 8192  # observations whose vectors are computed at once
 ASPECT_NUMBERS = {aspect: place for place, aspect in enumerate(ASPECTS)}
 
 
@@ -91,8 +92,6 @@ class FeatureBatch:
 
 @dataclass(frozen=True)
 class ItemSummary:
-    """What a search reads of an item."""
-
     id: str
     size: int  # observations
     payload: Mapping[str, Any]
@@ -336,8 +335,6 @@ MAX_NUMBER = 1e15  # squares of such numbers, summed, still fit in float32
 
 @dataclass(frozen=True)
 class EngineRows:
-    """Rows on their way into one engine."""
-
     segment: EngineKey
     rows: PairedIds
     vectors: Vectors

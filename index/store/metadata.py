@@ -117,7 +117,6 @@ def read_note(connection: Connection, key: str) -> str | None:
 
 
 def write_note(connection: Connection, key: str, value: str) -> None:
-    """Note something else under this key."""
     if read_note(connection, key) is None:
         connection.execute(insert(meta), {"key": key, "value": value})
     else:
@@ -207,7 +206,6 @@ class ChangesSince:
                 yield item_rows.batch_from_rows(sound)
 
     def _spans(self) -> Iterator[list[int]]:
-        """The editions of each batch, rising."""
         query = select(items.c.edition, items.c.size).where(items.c.edition > self._since)
         editions = list[int]()
         total = 0

@@ -183,7 +183,6 @@ class Store:
 
     @contextmanager
     def _changing(self) -> Iterator[Connection]:
-        """A transaction that may change items."""
         self.known_version = None
         with self.writing() as connection:
             yield connection
@@ -300,7 +299,6 @@ def open_blobs(home: Path, bucket: str | None) -> Blobs:
 
 
 def make_home(folder: Path) -> None:
-    """Make the folder of a collection."""
     try:
         make_folder(folder)
     except OSError as error:
@@ -325,7 +323,6 @@ def refuse_remains(path: Path, *kinds: str) -> None:
 
 
 def refuse_missing(path: Path) -> None:
-    """Raise if there is no store."""
     if not path.is_file():
         refuse_remains(path)
         raise StoreError(f"There is no collection in {path.parent}: open it for writing to create one.")

@@ -173,7 +173,6 @@ class Analyzer:
         return known
 
     def terms(self, words: Iterable[str]) -> Iterator[str]:
-        """The terms of words, in order."""
         return map(self.term, words)
 
     def _stem(self, word: str) -> str:

@@ -31,7 +31,6 @@ class TextSegment:
 
     @classmethod
     def read(cls: type[S], arrays: Mapping[str, np.ndarray]) -> S:
-        """What was saved."""
         return cls(alive=np.ones(len(arrays["editions"]), np.bool_), **arrays)
 
     def saved(self) -> Mapping[str, np.ndarray]:
@@ -70,7 +69,6 @@ class TextSegments(Generic[S]):
             raise TextIndexError("An edition stands twice among the texts: which of the two is meant?")
 
     def add(self, new: S) -> None:
-        """Add items that are not there."""
         self._show([*self.now, new])
 
     def remove(self, editions: Sequence[int], note: Callable[[S], object] = lambda _: None) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from index.contracts import NEVER
 from index.store.browse import count
 from index.store.item_rows import MAX_KEY_PARTS, MOST_ELEMENTS, VALUES, fact_value, payload_of, read_rows
 from index.store.metadata import ChangesSince
@@ -37,7 +38,6 @@ with needs_extra("serve"):
 
 log = logging.getLogger(__name__)
 
-NEVER = -1
 RULES = 6  # how texts are cut; another number builds every collection's indexes again
 PAGES = 16  # of items that are added together
 BACKGROUND = 2_000  # items that are worth not to be waited for
@@ -61,6 +61,7 @@ class TextIndexSet:
 
     words: WordIndex
     reader: ReaderIndex | None = None
+    writing: WordIndex | None = None  # of texts in photos; an index of its own
 
     def each(self) -> Mapping[str, TextIndex]:
         """Every index by its name."""
@@ -120,6 +121,10 @@ class TextIndexes:
                 self._follow()
             elif self._builder is None:
                 self._build()
+
+    def follow(self) -> None:
+        """Catch up after a change."""
+        self.catch_up()
 
     def settle(self) -> None:
         """Wait until nothing is being built."""

@@ -38,14 +38,12 @@ class PackedWords:
         return self.letters.nbytes + self.starts.nbytes + self.numbers.nbytes
 
     def find(self, words: Sequence[str]) -> list[int]:
-        """The number of each word, or `NO_WORD`."""
         every = [word.encode() for word in words]
         ends = np.cumsum([0, *map(len, every)], dtype=np.int64)
         places = find_words(np.frombuffer(b"".join(every), np.uint8), ends, self.letters, self.starts)
         return [int(self.numbers[place]) if place >= 0 else NO_WORD for place in places.tolist()]
 
     def beginning_with(self, prefix: bytes) -> Iterator[int]:
-        """The numbers of words that begin so."""
         for place in range(self._place(prefix), len(self)):
             if not self._word(place).startswith(prefix):
                 break
@@ -93,7 +91,6 @@ class Vocabulary:
         return self.packed.find([word])[0] if number is None else number
 
     def find(self, words: Sequence[str]) -> list[int]:
-        """The number of each word, or `NO_WORD`."""
         return list(map(self._new.get, words, self.packed.find(words)))
 
     def add(self, word: str) -> int:
@@ -124,7 +121,6 @@ class Vocabulary:
             self._new, self._order = {}, []
 
     def beginning_with(self, prefix: str) -> Iterator[int]:
-        """The numbers of words that begin so."""
         yield from self.packed.beginning_with(prefix.encode())
         order, new = self._order, self._new
         if len(order) < len(new):

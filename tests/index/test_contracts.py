@@ -1,42 +1,83 @@
-"""Plans as they are stored, also those of indexes that are not built any more."""
+"""The contract of what is derived from the store: engines of vectors, and indexes of texts."""
 
-import json
-import logging
-from dataclasses import asdict
 from pathlib import Path
-from sqlite3 import connect
 
 import numpy as np
 import pytest
 
 from index.collection import Collection
-from index.contracts import AUTO, IndexPlan, stored_plan
-from tests.index.spaces import FEATURE, SPACE
-from tests.index.things import query, thing
-
-PLAN = IndexPlan("IVF{cells},SQ4", "cpu", 0.9, memory="codes")
-
-
-def test_a_plan_is_read_as_it_was_stored(caplog: pytest.LogCaptureFixture) -> None:
-    assert stored_plan(json.loads(json.dumps(asdict(PLAN)))) == PLAN
-    assert stored_plan({**asdict(PLAN), "stored": "float32"}) == PLAN
-    assert stored_plan({"recall": 0.8}).type == AUTO
-    assert caplog.messages == []
+from index.contracts import DerivedIndex
+from multifold.types import Item
+from tests.index.spaces import SPACE
+from tests.index.things import caption, feature, view
 
 
-@pytest.mark.parametrize("former", [{"stored": "float16"}, {"type": f"first63,{PLAN.type}"}])
-def test_an_index_that_is_not_built_any_more_is_derived_as_another(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, former: dict[str, str]
+def thing(name: str) -> Item:
+    return Item(name, (view(0, feature(1)), caption(0, feature(2), f"a red {name}")), {})
+
+
+def derived(collection: Collection, name: str) -> DerivedIndex:
+    indexes: dict[str, DerivedIndex] = {"engines": collection.engines, "texts": collection.texts}
+    return indexes[name]
+
+
+@pytest.mark.parametrize("name", ["engines", "texts"])
+def test_it_follows_each_change_and_has_no_problems(collection: Collection, name: str) -> None:
+    index = derived(collection, name)
+
+    def add() -> None:
+        collection.upsert([thing(f"t{n}") for n in range(9)])
+
+    def replace() -> None:
+        collection.upsert([thing("t1")])
+
+    def delete() -> None:
+        collection.delete(["t2", "t3"])
+
+    for change in (add, replace, delete):
+        change()
+        index.settle()
+        assert index.version == collection.version
+        assert [*index.problems()] == []
+
+
+@pytest.mark.parametrize("name", ["engines", "texts"])
+def test_it_catches_up_with_other_processes(
+    collection: Collection, tmp_path: Path, database: str | None, name: str
 ) -> None:
-    rng = np.random.default_rng(0)
-    with Collection.open(tmp_path, SPACE) as collection:
-        collection.upsert([thing(f"item {number}", rng) for number in range(20)])
-        collection.ask_for(PLAN)
-        wanted = [hit.id for hit in collection.search(query(np.eye(FEATURE)[0]))]
-    with connect(tmp_path / "store.sqlite") as raw:
-        raw.execute("UPDATE meta SET value = ? WHERE key = 'plan'", [json.dumps({**asdict(PLAN), **former})])
-    raw.close()
-    with caplog.at_level(logging.WARNING), Collection.open(tmp_path, SPACE) as collection:
-        assert collection.plan == PLAN
-        assert [hit.id for hit in collection.search(query(np.eye(FEATURE)[0]))] == wanted
-    assert f"becomes {PLAN.type}" in caplog.text
+    with Collection.open(tmp_path / "things", SPACE, database=database, read_only=True) as reader:
+        index = derived(reader, name)
+        before = index.version
+        collection.upsert([thing("t1")])
+        assert index.version == before
+        index.catch_up()
+        assert index.version == collection.version > before
+        index.catch_up()
+        assert [*index.problems()] == []
+
+
+@pytest.mark.parametrize("name", ["engines", "texts"])
+def test_it_says_what_the_store_does_not(collection: Collection, name: str) -> None:
+    collection.upsert([thing(f"t{n}") for n in range(4)])
+    if name == "texts":
+        collection.texts.words.remove([1])
+    else:
+        engine = collection.engines.engines["shape", "pooled"]
+        engine.remove(np.concatenate([ids for ids, _ in engine.blocks()])[:1])
+    index = derived(collection, name)
+    assert len([*index.problems()]) == 1
+
+
+@pytest.mark.parametrize("name", ["engines", "texts"])
+def test_what_is_kept_is_what_the_next_process_begins_with(tmp_path: Path, name: str) -> None:
+    with Collection.open(tmp_path / "kept", SPACE) as first:
+        first.upsert([thing(f"t{n}") for n in range(100)])
+        first.delete(["t5"])
+        index = derived(first, name)
+        index.keep()
+        index.save()
+        version = index.version
+    with Collection.open(tmp_path / "kept", SPACE) as again:
+        index = derived(again, name)
+        assert index.version == version
+        assert [*index.problems()] == []

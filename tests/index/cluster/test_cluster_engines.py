@@ -366,11 +366,11 @@ def test_a_search_is_of_the_newest_version_however_fast_another_replica_writes(
     with ThreadPoolExecutor(1) as threads:
         writes: list[Future[int]] = []
 
-        def hurried(self: cluster_engines.ClusterEngineSet, store: Store) -> None:
+        def hurried(self: cluster_engines.ClusterEngineSet) -> None:
             if self is other.engines:
                 writes.append(threads.submit(one.upsert, items[:1]))
                 wait(writes, HURRY)
-            catch_up(self, store)
+            catch_up(self)
 
         monkeypatch.setattr(cluster_engines.ClusterEngineSet, "catch_up", hurried)
         found = other.search(ASKED)
@@ -389,10 +389,10 @@ def test_a_version_that_was_never_fed_is_not_looked_at(
         one.upsert(items[:1])
     overtakes = iter([True])
 
-    def overtaken(self: cluster_engines.ClusterEngineSet, store: Store) -> None:
+    def overtaken(self: cluster_engines.ClusterEngineSet) -> None:
         if self is other.engines and next(overtakes, False):
             one.upsert(items[:1])
-        catch_up(self, store)
+        catch_up(self)
 
     monkeypatch.setattr(cluster_engines, "STALLED", 0.2)  # nobody who feeds is waited for longer
     monkeypatch.setattr(cluster_engines.ClusterEngineSet, "catch_up", overtaken)

@@ -6,7 +6,6 @@ import pytest
 
 from index.collection import Collection
 from index.engine_set.engine_set import EngineSet
-from index.store.store import Store
 from multifold.bundle.canary import CANARY_FILE
 from tests.app.answers import refused
 from tests.app.house import House, house
@@ -50,9 +49,9 @@ def test_an_item_that_is_being_written_need_not_be_found_yet(
     follow, answered = EngineSet.follow, list[int]()
     with house(tmp_path, bundle) as ours:
 
-        def late(engines: EngineSet, store: Store) -> None:
+        def late(engines: EngineSet) -> None:
             answered.append(ours.client.get("/readyz").status_code)
-            follow(engines, store)
+            follow(engines)
 
         monkeypatch.setattr(EngineSet, "follow", late)
         assert ours.client.put("/v1/items/a", files={"texts": (None, "a red box")}).status_code == 200

@@ -33,7 +33,7 @@ PARALLEL := --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1) --dis
 # The extras of serving, which does without the second, a reader of other words and eyes, where these cannot be had.
 SERVING := cpu,serve,render
 READERS := general
-TESTING := $(SERVING),$(READERS),words,fast,gl,ktx2,cad,usd,heif,parquet,bucket,cluster,lite,mcp,pull,train,dev
+TESTING := $(SERVING),$(READERS),words,fast,gl,ktx2,cad,usd,heif,parquet,bucket,cluster,lite,mcp,pull,writing,train,dev
 TRAINING := $(SERVING),$(READERS),train
 GPU_TESTING := gpu,serve,render,words,fast,gl,milvus,train,dev
 # By uv, or by pip where there is none (INSTALLER=pip: always).

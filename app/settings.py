@@ -114,6 +114,8 @@ class Settings(BaseSettings):
     """Longest time for rendering one mesh, in seconds."""
     lexical: Literal["auto", "off"] = "auto"
     """Whether a search also matches the words of its query."""
+    photo_texts: Literal["auto", "off"] = "auto"
+    """Whether texts that are seen in photos are read, where the extra `writing` is installed."""
     understand: Literal["auto", "off"] = "auto"
     """Whether words of a query such as "under 80 cm" are read as a filter."""
     feedback: FeedbackPolicy = "text"

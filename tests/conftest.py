@@ -18,6 +18,8 @@ from tests.index.buckets import BucketServer
 from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
 
+# Most tests have photos without a text, and reading one takes a second; those that test it turn it on.
+os.environ.setdefault("MULTIFOLD_PHOTO_TEXTS", "off")
 FRESH = os.environ.get("MULTIFOLD_DRAWS") == "fresh"  # else every run draws the same examples
 # drawing may be slow beside other work
 settings.register_profile(

@@ -40,6 +40,7 @@ from index.registry import (
 )
 from index.store.folder_locks import is_read_only
 from index.store.postgres import limit_connections
+from multifold.bundle.picture_reader import packaged_picture_reader
 from multifold.errors import MultifoldError
 from renderers.sandbox import Sandbox
 
@@ -329,5 +330,6 @@ def _open_service(
         memory=settings.index_memory,
         cluster=settings.cluster,
         reader=observer.encoder.reader,
+        picture_reader=packaged_picture_reader() if settings.photo_texts == "auto" else None,
     )
     return CollectionService(workers, collection, observer, name, place.folder)

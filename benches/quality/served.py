@@ -86,6 +86,8 @@ def serve(data: Path, bundle: Path) -> Iterator[ServedCollection]:
         open_collections(settings) as shelf,
         TestClient(create_app(settings, shelf), base_url=settings.url) as client,
     ):
+        if (writing := shelf.main.collection.writing) is not None:
+            writing.settle()
         yield ServedCollection(shelf, client)
 
 

@@ -12,9 +12,10 @@ from index.legs.contracts import Asked, LegDeclaration, SearchLeg
 from index.legs.reader import READER
 from index.legs.vectors import IMAGE, POINTS, SHAPE, TEXT
 from index.legs.words import WORDS
+from index.legs.writing import WRITING
 from multifold.types import ASPECTS, EXAMPLES, Leg, Target
 
-DECLARED: tuple[LegDeclaration, ...] = (TEXT, IMAGE, SHAPE, POINTS, WORDS, READER)
+DECLARED: tuple[LegDeclaration, ...] = (TEXT, IMAGE, SHAPE, POINTS, WORDS, READER, WRITING)
 
 BY_NAME: Mapping[Leg, LegDeclaration] = {leg.name: leg for leg in DECLARED}
 LEGS = tuple(BY_NAME)
@@ -31,7 +32,6 @@ TEXT_LEGS = tuple(leg.name for leg in DECLARED if leg.needs_text)
 
 
 def check_declarations(declared: Sequence[LegDeclaration]) -> None:
-    """Refuse legs that do not fit together."""
     names = [leg.name for leg in declared]
     columns = [column for leg in declared for column in leg.columns]
     labels = {leg.label for leg in declared}

@@ -67,6 +67,7 @@ class CollectionSummary(Answer, kw_only=True):
     rows: int = described("vectors in all indexes")
     sealed_rows: int = described("those with an index that is built; each other one is compared")
     reading: float | None = described("share of the items whose texts are read, while all are read anew")
+    photos_to_read: int | None = described("items whose photos are still to be read, if any are")
     memory: MemorySummary = described("what the indexes take")
     evidence: dict[Side, EvidenceSummary] = described("of the target 'item', by the side of the query")
 

@@ -27,7 +27,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
         "threads", "batch", "queue", "streams", "cache", "decoders", "workers", "renderers",
         "index_memory",
     ),
-    "Search": ("lexical", "understand"),
+    "Search": ("lexical", "understand", "photo_texts"),
     "Feedback and monitoring": ("feedback", "probe_interval", "log"),
 }  # fmt: skip
 

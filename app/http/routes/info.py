@@ -68,6 +68,7 @@ def _collection(service: CollectionService) -> CollectionSummary:
         rows=rows,
         sealed_rows=sealed,
         reading=one.texts.progress,
+        photos_to_read=None if one.writing is None else one.writing.waiting,
         memory=_memory(service),
         evidence={side: _evidence(evidence.of(side)) for side in SIDES},
     )

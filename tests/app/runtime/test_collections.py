@@ -17,7 +17,9 @@ from index.collection import Collection
 from multifold.bundle.canary import CANARY_FILE
 from tests.app.answers import refused
 from tests.app.house import House, house
+from tests.files import sign_file
 from tests.index.servers import BACKENDS, Server
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -129,3 +131,16 @@ def test_a_collection_that_is_opened_while_all_are_closed_is_closed_too(
         late = made.result()
         closed.result()
     plain(late.home, shelf.encoders.first).close()  # nobody holds it for writing
+
+
+def test_texts_in_photos_are_found(tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle, photo_texts="auto") as ours:
+        ours.fill("red", "blue")
+        sign = {"images": ("sign.png", sign_file("Visitor Centre", "Harbour 12"))}
+        assert ours.client.put("/v1/items/sign", files=sign).is_success
+        until(lambda: ours.client.get("/v1/info").json()["collection"]["photos_to_read"] == 0)
+        (first, *_) = ours.search(text="the visitor centre at the harbour", target="item").json()["hits"]
+        assert first["id"] == "sign"
+        assert max(first["evidence"], key=lambda one: one["value"])["leg"] == "writing"
+    with house(tmp_path, bundle) as ours:
+        assert ours.client.get("/v1/info").json()["collection"]["photos_to_read"] is None

@@ -46,7 +46,7 @@ def test_targets_ask_what_belongs_to_them_and_words_wherever_a_text_is() -> None
     assert tuple(TARGET_LEGS) == get_args(Target)
     assert TARGET_LEGS["item"] == LEGS
     assert all(WORDS.name in legs for legs in TARGET_LEGS.values())
-    assert {*TEXT_LEGS} == {"words", "reader"}
+    assert {*TEXT_LEGS} == {"words", "reader", "writing"}
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ QUERY = Query(feature(1))
 
 def test_the_target_decides_which_legs_are_asked() -> None:
     for target, legs in TARGET_LEGS.items():
-        silent = tuple(leg for leg in legs if leg not in ("words", "reader"))
+        silent = tuple(leg for leg in legs if leg not in ("words", "reader", "writing"))
         asked = replace(QUERY, target=target)
         assert asked.legs == replace(asked, text="red", words="off").legs == silent
         assert replace(asked, text="red").legs == legs

@@ -25,6 +25,7 @@ _RING = re.compile(r"ring([1-9]\d?)(?:@(-?\d{1,2}(?:,-?\d{1,2})*))?")
 _HERO = re.compile(r"hero([2-9]|[1-9]\d)")
 _SPHERE = re.compile(r"sphere([1-9]\d?)")
 _MOST_VIEWS = 99
+STANDING_AZIMUTH = math.radians(40.0)
 
 
 def rig(name: str) -> Rig:
@@ -39,6 +40,13 @@ def rig(name: str) -> Rig:
     if 0 < len(angles) <= _MOST_VIEWS:  # at a distance from which the whole ball is in the picture
         return _rig(name, angles, MARGIN / math.sin(math.radians(FOV_DEGREES / 2)), FOV_DEGREES)
     raise RigError(f"no camera rig is called {name!r}; there are: {', '.join(NAMES)}, and {FAMILIES}")
+
+
+def standing_view(rig: Rig) -> int:
+    """The view that stands for a model: from above, and nearest to half between the front and a side."""
+    right, up, front = rig.poses[:, :3, 3].T
+    turned = np.abs(np.arctan2(right, front) - STANDING_AZIMUTH)
+    return int(np.argmin(np.where(up > 0, turned, np.inf)))
 
 
 def _rig(name: str, angles: list[tuple[float, float]], distance: float, fov: float) -> Rig:

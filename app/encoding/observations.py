@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TypeAlias
 
@@ -30,7 +31,7 @@ from multifold.types import (
     Vectors,
     pool_side,
 )
-from renderers.cameras import rig
+from renderers.cameras import rig, standing_view
 from renderers.contracts import LOOK, Views
 from renderers.lanes import RenderLane
 from renderers.orders import MeshSource, PointOrder, RenderedMesh, ViewOrder
@@ -95,6 +96,11 @@ class ObservationEncoder:
     def renderers(self) -> int:
         """How many meshes are drawn at once."""
         return self._sandbox.workers
+
+    @cached_property
+    def standing_view(self) -> int:
+        """The number of the view that stands for an item."""
+        return standing_view(rig(self.encoder.bundle.views.rig)) if self.encoder.encodes else 0
 
     @property
     def vector_id(self) -> str:

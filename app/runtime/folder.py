@@ -60,7 +60,9 @@ class RefusedFiles:
     unread: dict[str, FileStamp] = field(default_factory=dict)  # paths of which no item came, by name alone
 
     def choose(self, plan: IngestPlan) -> list[IngestTask]:
-        """What is to be written: first what needs no pictures, then small files; not what failed as it is."""
+        """What is to be written: what needs no pictures, then photos, which are seen soonest, then meshes;
+        small files first. What failed is left out as long as it is as it was.
+        """
         tasks = plan.tasks()
         stamps = {task.payload["path"]: task.stamps for task in tasks}
         self.failed = {path: one for path, one in self.failed.items() if stamps.get(path) == one[0]}
@@ -69,7 +71,9 @@ class RefusedFiles:
         kept = [note for note in self.notes if note.name not in past]
         self.notes = list(dict.fromkeys([*kept, *plan.notes]))
         todo = [task for task in tasks if task.payload["path"] not in self.failed]
-        return sorted(todo, key=lambda task: (not task.keeps_pictures, task.payload["size"]))
+        return sorted(
+            todo, key=lambda task: (not task.keeps_pictures, task.mesh is not None, task.payload["size"])
+        )
 
     def note(self, pipeline: IngestPipeline, tasks: Sequence[IngestTask]) -> None:
         """Keep what a pipeline has skipped and noted."""

@@ -13,6 +13,7 @@ from app.errors import ApiError
 from app.queries.encoding import NO_FEATURE, EncodedPart
 from app.queries.parts import (
     TextQueryPart,
+    VectorQueryPart,
     WeightedParts,
     is_single,
     side_of,
@@ -28,7 +29,7 @@ from app.settings import Settings
 from index.search.model import EvidenceModel
 from index.search.query import Query
 from index.store.filters import AndFilter, Filter, parse_filter
-from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Presence, Side
+from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Presence, Side, Target
 from multifold.wire.search import LexicalMode, SearchOptions
 
 DUPLICATE_REACH_FACTOR = 2  # times as many hits are compared to fold duplicates,
@@ -127,6 +128,7 @@ async def plan_search(
 ) -> PlannedSearch:
     """Read the filter, the conditions of a text and the page, and refuse what cannot be answered."""
     where = narrow_filter(options, where)
+    options = replace(options, target=choose_target(service, parts, options))
     words = options.lexical or service.settings.lexical
     alone = words == "auto" and options.target in ("item", "any") and side_of(parts) == "text"
     if alone and not service.encoder.encodes:  # nothing else can be asked
@@ -141,6 +143,15 @@ async def plan_search(
     reading = await understand(service, parts, options)
     parts = with_text(parts, reading)
     return PlannedSearch(parts, options, where, page, service.evidence_model(), reading)
+
+
+def choose_target(service: CollectionService, parts: WeightedParts, options: SearchOptions) -> Target:
+    """What is ranked by: for a vector, where items have one side alone, its scores instead of evidence."""
+    lone_vector = isinstance(parts[0][0], VectorQueryPart) and is_single(parts)
+    if not lone_vector or options.target != "item" or options.examples or options.diversity:
+        return options.target
+    sides = [side for side in SIDES if service.collection.engines.choice(side)]
+    return sides[0] if len(sides) == 1 else "item"
 
 
 def narrow_filter(options: SearchOptions, where: Filter | None) -> Filter | None:

@@ -57,7 +57,8 @@ function showStart() {
   const empty = about?.collection.items === 0;
   $("title").className = idle ? "" : "hidden";
   $("banner").hidden = !idle || !$("banner").firstChild;
-  $("examples").hidden = !idle || empty || !$("examples").firstChild;
+  const hasChairs = filters.known().some(({ values }) => values.some(({ value }) => value === "chair")); // not so in other collections of this encoder
+  $("examples").hidden = !idle || empty || !hasChairs || !$("examples").firstChild;
   $("empty").hidden = !idle || !empty;
   start.show(current(), about).catch(() => {});
 }

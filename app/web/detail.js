@@ -8,7 +8,6 @@ import { $, h, iconButton, nameOf, plain, thumbnail, titled } from "./dom.js";
 import { thumbs } from "./judging.js";
 import { link, more } from "./results.js";
 import * as searching from "./searching.js";
-import { turntable } from "./turntable.js";
 
 const NEIGHBOURS = 6;
 const MOST_LINES = 8; // of a payload that is shown unasked
@@ -16,7 +15,7 @@ const dialog = $("detail");
 let stage = null; // the pictures on screen, and the mesh
 let latest = null;
 
-const FILE_NOTES = new Set(["source", "content", "part_names"]); // of an ingest: they tell people nothing
+export const FILE_NOTES = new Set(["source", "content", "part_names"]); // of an ingest: they tell people nothing
 
 // Bytes as people read them.
 const sized = (bytes) => bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
@@ -111,6 +110,8 @@ export async function show(id, gone) {
   const hit = searching.hitOf(id);
   const matched = hit?.matched;
   const pictures = item.observations.filter((seen) => seen.url);
+  const { turntable } = await import("./ondemand/turntable.js");
+  if (latest !== id) return;
   const turning = pictures.length ? turntable(pictures, matched, api.modelOf(item), nameOf(item)) : null;
   stage?.close();
   stage = turning;

@@ -3,7 +3,7 @@
 import { current, format, go } from "./address.js";
 import * as api from "./api.js";
 import * as clues from "./clues.js";
-import { $, h, iconButton, nameOf, thumbnail, toolbar } from "./dom.js";
+import { $, blank, h, iconButton, nameOf, thumbnail, toolbar } from "./dom.js";
 import { thumbs } from "./judging.js";
 import { box } from "./selection.js";
 import { told } from "./strict.js";
@@ -28,6 +28,9 @@ const because = (hit) => [listed("by", reasons(hit)), listed("looks like:", hit.
 
 const picture = (seen) => thumbnail(api.smallOf(seen));
 
+// A view that did not match is as good as any: then the one that stands for the item is shown.
+const face = (hit) => (hit.matched.kind === "view" && hit.evidence?.length && !speaking(hit).some(({ matched }) => matched?.kind === "view") ? thumbnail(api.thumbnailOf(hit.id)) : picture(hit.matched));
+
 // A caption that ends with the name was made of it and its folder: it says nothing more.
 const repeats = (text, name) => text.toLowerCase().endsWith(name.toLowerCase());
 
@@ -46,7 +49,7 @@ function card(hit) {
   const sure = hit.confidence == null ? null : told(hit.confidence); // the one unit; what has none is only in order
   const spoken = [name, sure && `confidence ${sure}`, matched && placeOf(matched)];
   const open = link(id, { class: "open", "aria-label": spoken.filter(Boolean).join(", ") },
-    h("span", { class: "picture" }, matched?.url && picture(matched)),
+    h("span", { class: "picture" }, matched?.url && face(hit)),
     h("span", { class: "told" },
       h("span", { class: "top" }, h("span", { class: "name" }, name), sure && h("span", { class: "score", title: "the probability that this is meant" }, sure)),
       h("span", { class: "said" }, matched?.text && !repeats(matched.text, name) ? `“${matched.text}”` : ""),
@@ -87,8 +90,8 @@ async function complete(cards, hits) {
         if (part.title) part.title = part.ariaLabel;
       }
       said.textContent ||= item.observations.find(({ kind, text }) => kind === "caption" && !repeats(text, name))?.text ?? "";
-      const face = item.observations.find((seen) => seen.url);
-      if (!place.firstChild) place.append(face ? picture(face) : "no picture");
+      const seen = item.observations.find(({ url }) => url);
+      if (!place.firstChild) place.append(seen ? picture(seen) : blank(item));
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));

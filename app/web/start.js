@@ -2,7 +2,7 @@
 
 import { go, isIdle } from "./address.js";
 import * as api from "./api.js";
-import { $, count, h, nameOf, thumbnail, worded } from "./dom.js";
+import { $, blank, count, h, nameOf, thumbnail, worded } from "./dom.js";
 import { known } from "./filters.js";
 import { link } from "./results.js";
 
@@ -16,8 +16,9 @@ const filter = (key, value) => go({ where: { [key]: [value] } });
 
 function tile(item) {
   const seen = item.observations.find((one) => one.url);
-  const said = item.observations.find((one) => one.text);
-  return h("li", {}, link(item.id, { class: "tile", title: item.id }, h("span", { class: "picture" }, seen ? thumbnail(api.thumbnailOf(item.id)) : said?.text ?? "no picture"), h("span", { class: "name" }, nameOf(item))));
+  const name = nameOf(item);
+  const said = item.observations.find(({ text }) => text && !text.toLowerCase().endsWith(name.toLowerCase()))?.text;
+  return h("li", {}, link(item.id, { class: "tile", title: item.id }, h("span", { class: "picture" }, seen ? thumbnail(api.thumbnailOf(item.id)) : said ?? blank(item)), h("span", { class: "name" }, name)));
 }
 
 async function kindTile(key, { value, count: number }) {

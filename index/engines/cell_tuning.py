@@ -22,7 +22,7 @@ from index.engines.search_setting import OrdinaryReach, SearchSetting, StrangeRe
 from index.engines.tuning import STRANGE_ERRORS, WIDTHS, ProbeTruth, Shares, standard_error, widths
 
 REACHES = 1.05 ** np.arange(-10, 80)  # in so many dimensions chance brings about one of 1
-SEARCH_NUMBERS = 1 << 18  # numbers whose codes are scored in the time that one more search takes at least
+NUMBERS_OF_A_SEARCH = 1 << 18  # whose codes are scored in the time that one more search takes at least
 EFFORT_FACTOR = 2  # times the effort before that is tried next
 NEAR_SHARES = (0.9, 0.99, 1.0)  # of the usual probes that are taken as ordinary
 # Times as many candidates for strange queries, of which the least that is enough is taken.
@@ -151,7 +151,7 @@ class CellTuner:
         visited = (self._cells.squares[self._usual] <= bounds[:, None]).sum(axis=1)
         cells = self._cells.squares.shape[1]
         exact = (last > far)[self._usual]
-        again = SEARCH_NUMBERS * cells / max(1, self._ann.index.ntotal * self._ann.reduction.dim)
+        again = NUMBERS_OF_A_SEARCH * cells / max(1, self._ann.index.ntotal * self._ann.reduction.dim)
         cost = np.where(exact, ROWS_BESIDE_CODES * cells, visited + again * (bounds > edge[self._usual]))
         visits = float(visited.mean())
         return replace(

@@ -25,7 +25,7 @@ NO_CELL = -1
 READ = 8  # and so many where vectors have to be read from a file
 SELECTED = 1 / 4  # of the rows: where no more are allowed, the codes of these alone are scored,
 CODE, PASSED = 0.7, 0.05  # each in the time of so many rows, and another is passed over in that of so many
-SEARCH_NUMBERS = 1 << 19  # numbers that are scored in the time that a search of selected codes takes at least
+NUMBERS_OF_A_SELECTION = 1 << 19  # scored in the time that a search of selected codes takes at least
 BATCH, BATCH_COST = 8, 1 / 3  # for so many queries together a row takes so much less time for each
 WIDER = 4  # how much further a search that found too few reaches
 
@@ -135,7 +135,7 @@ class SegmentSearch:
             return float(self.how.candidates * READ)
         if not self.selects:
             return float(self.how.candidates * SCAN)
-        rest = SEARCH_NUMBERS / self.part.rows.vectors.shape[1]
+        rest = NUMBERS_OF_A_SELECTION / self.part.rows.vectors.shape[1]
         return float(self.how.candidates + self.ann.efforts[1] + self.cells_cost(self.how.effort) + rest)
 
     @property

@@ -19,7 +19,7 @@ Scores: TypeAlias = Float32[np.ndarray, "q k"]
 
 KEEP_SECONDS = 0.25  # seconds between two queries that are kept,
 SHARE = 50  # and so many times what the check of one took
-KEPT_QUERIES = 256
+CHECKED_QUERIES = 256
 TELLING_QUERIES = 32  # that tell anything
 
 
@@ -38,8 +38,8 @@ class ServedQueries:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._begun = self._next = 0.0  # of the last check, and when another is due
-        self._queries = deque[Vectors](maxlen=KEPT_QUERIES)
-        self._shares = deque[float](maxlen=KEPT_QUERIES)
+        self._queries = deque[Vectors](maxlen=CHECKED_QUERIES)
+        self._shares = deque[float](maxlen=CHECKED_QUERIES)
         self.unlike = 0  # that were compared with every row of a part, since nothing like them was measured
 
     def due(self) -> bool:

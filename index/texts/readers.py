@@ -27,7 +27,7 @@ Steps: TypeAlias = tuple[Int16[np.ndarray, " d"], float]  # a query: whole numbe
 
 OF_NAME = -1 - NAME  # the label of a name's row; a caption's is its place
 STEPS_TO_LARGEST = 127  # steps to the largest number of a row
-KEPT_QUERIES = 64  # whose vectors are kept
+KEPT_QUERY_VECTORS = 64  # whose vectors are kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class ReaderIndex:
     def __init__(self, reader: TextReader) -> None:
         self.reader = reader
         self._segments = TextSegments(merged_segment)
-        self._steps = lru_cache(KEPT_QUERIES)(self._encode_query)
+        self._steps = lru_cache(KEPT_QUERY_VECTORS)(self._encode_query)
 
     def add(self, items: Sequence[ItemTexts]) -> None:
         """Add items; an edition that is already there is a TextIndexError, and nothing is added."""

@@ -61,6 +61,22 @@ def test_vectors_are_compared_as_was_asked_for(
         own.client.delete(AT)
 
 
+def test_vectors_of_one_side_are_ranked_by_their_distance(own: House) -> None:
+    body = {"name": "mine", "vectors": {"dim": 3, "distance": "cosine"}}
+    assert own.client.post("/v1/collections", json=body).status_code == 201
+    try:
+        items = [{"id": name, "vectors": {"image": [at]}} for name, at in (("east", EAST), ("north", NORTH))]
+        assert own.client.post(f"{AT}/items", json={"items": items}).json()["written"] == 2
+        hits = own.client.post(f"{AT}/search", json={"vector": EAST}).json()["hits"]
+        assert [hit["id"] for hit in hits] == ["east", "north"]
+        assert hits[0]["score"] == pytest.approx(1.0)
+        both = {"id": "north", "vectors": {"image": [NORTH], "text": [EAST]}}
+        assert own.client.post(f"{AT}/items", json={"items": [both]}).json()["written"] == 1
+        assert own.client.post(f"{AT}/search", json={"vector": EAST}).json()["hits"][0]["score"] < 1
+    finally:
+        own.client.delete(AT)
+
+
 def test_words_find_captions_names_and_payloads(mine: House) -> None:
     assert ids(mine, text="red chair")[0] == "east"
     assert ids(mine, text="green sofa", target="any")[0] == "far"

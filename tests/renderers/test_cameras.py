@@ -107,6 +107,13 @@ def test_an_unknown_rig_is_refused_with_the_names(name: str) -> None:
         cameras.rig(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "view"), [("ring6", 1), ("ring12", 1), ("ring4@10", 0), ("hero6", 0), ("ring6@-20,25", 7)]
+)
+def test_the_view_from_aside_and_above_stands_for_a_model(name: str, view: int) -> None:
+    assert cameras.standing_view(cameras.rig(name)) == view
+
+
 def test_a_camera_inside_the_ball_is_refused() -> None:
     with pytest.raises(MultifoldError, match="inside"):
         Rig("near", cameras.look_at_origin(0.0, 0.0, 1.0)[None], 40.0)

@@ -1,15 +1,17 @@
 // Two items side by side: what they look like, turned together, and what their payloads say.
 
 import * as api from "../api.js";
-import { h, nameOf, plain, thumbnail, titled } from "../dom.js";
+import { FILE_NOTES } from "../detail.js";
+import { blank, h, nameOf, plain, thumbnail, titled } from "../dom.js";
 import { panel } from "./panel.js";
 import { open as view, orbit } from "./viewer.js";
 
 const said = (value) => (value == null ? "–" : Array.isArray(value) ? value.filter(plain).join(", ") : plain(value) ? String(value) : null);
 
-// The keys of both payloads, inner ones by their path.
+// The keys of both payloads, inner ones by their path; without what an ingest notes for itself.
 function lines(payload, before = "") {
-  return Object.entries(payload).flatMap(([key, value]) => (value && typeof value === "object" && !Array.isArray(value) ? (before ? [] : lines(value, `${key}.`)) : [[before + key, said(value)]])).filter(([, value]) => value);
+  const ofFile = !before && "content" in payload && "path" in payload;
+  return Object.entries(payload).filter(([key]) => !ofFile || !FILE_NOTES.has(key)).flatMap(([key, value]) => (value && typeof value === "object" && !Array.isArray(value) ? (before ? [] : lines(value, `${key}.`)) : [[before + key, said(value)]])).filter(([, value]) => value);
 }
 
 function table(items) {
@@ -23,7 +25,7 @@ function table(items) {
 
 function face(item) {
   const seen = item.observations.find(({ kind }) => kind === "view") ?? item.observations.find(({ url }) => url);
-  return seen ? thumbnail(api.smallOf(seen), { alt: nameOf(item), loading: "eager" }) : h("p", { class: "quiet" }, "no picture");
+  return seen ? thumbnail(api.smallOf(seen), { alt: nameOf(item), loading: "eager" }) : h("p", { class: "quiet" }, blank(item));
 }
 
 export async function compare(ids) {

@@ -48,10 +48,21 @@ function closest(sides) {
   return h("p", {}, other ? `Closest: ${best}, then ${other}.` : `Compared: ${best}.`);
 }
 
-// Whether pictures of this kind speak for the hit. Of one that words found, a heat map would explain nothing.
-function carried(id, kind) {
-  const hit = hitOf(id);
-  return !hit?.evidence?.length || speaking(hit).some(({ matched }) => matched?.kind === kind);
+const LEAST_SHARE = 0.2; // of the evidence, that a picture is explained for
+
+// Whether pictures of this kind say much of it. Of one that words found, a heat map would explain nothing.
+function carried(hit, kind) {
+  if (!hit?.evidence?.length) return true;
+  const sum = (pieces) => pieces.reduce((so, { value }) => so + value, 0);
+  return sum(speaking(hit).filter(({ matched }) => matched?.kind === kind)) >= LEAST_SHARE * sum(speaking(hit));
+}
+
+// What spoke loudest for it, in a sentence.
+function reason(hit) {
+  const [first] = speaking(hit);
+  if (!first) return null;
+  const said = first.leg === "words" ? hit.words?.join(" ") : first.matched?.text ?? hit.looks_like?.join(", ");
+  return h("p", {}, `Found by ${legName(first.leg, first.text_field)}${said ? `: “${said}”` : ""}.`);
 }
 
 export async function explain(id, stage) {
@@ -59,11 +70,14 @@ export async function explain(id, stage) {
   const at = seen ? { kind: seen.kind, index: seen.index } : {};
   const found = await api.explain({ ...(await partOf(current().clues[0])), item: id, ...at });
   const { heat_map: map, words: said, observation } = found.explained;
-  if (map && carried(id, observation.kind)) stage?.cover(heat(map));
+  const hit = hitOf(id);
+  const isCarried = map && carried(hit, observation.kind);
+  if (isCarried) stage?.cover(heat(map));
   const best = found.observations.find((one) => one.kind === "caption");
   return [
-    evidence(hitOf(id)) ?? closest(found.sides),
-    h("p", { class: "quiet" }, `${placeOf(observation)} in detail`, map && carried(id, observation.kind) && ` · heat map by ${map.method}`),
+    reason(hit),
+    evidence(hit) ?? closest(found.sides),
+    h("p", { class: "quiet" }, `${placeOf(observation)} in detail`, isCarried && ` · heat map by ${map.method}`),
     found.query.words && words(found.query.words),
     said && words(said),
     best && observation.kind !== "caption" && h("p", { class: "quiet" }, `best caption: “${best.text}”`),

@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -12,8 +12,10 @@ import httpx
 import pytest
 from PIL import Image
 
+from app.collections.service import CollectionService
 from app.encoding.observations import MeshPath, ObservationEncoder
 from app.ingest import pipeline
+from app.ingest.pipeline import Encoded, EncodedItem, Written
 from app.ingest.plan import plan_names
 from app.ingest.sources import FileStamp, IngestTask, SourceFolder
 from app.runtime import folder
@@ -107,6 +109,24 @@ def test_names_and_captions_come_before_pictures(
         assert (seen["photo"], seen["view"] > 0) == (2, True)
         assert own.best(text="blue", target="shape") == "deep/blue crate"
         assert [one.kind for one in own.service.item("IMG_2034").observations] == ["caption", "photo"]
+
+
+def test_photos_are_seen_before_meshes_and_small_files_first(
+    root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "large.png").write_bytes(png("green") + bytes(100_000))
+    written: list[str] = []
+    put = CollectionService.put
+
+    def noted(service: CollectionService, items: Sequence[Encoded]) -> list[Written]:
+        ready = [one for one in items if isinstance(one, EncodedItem)]
+        written.extend(one.item.id for one in ready if any(seen.blob for seen in one.item.observations))
+        return put(service, items)
+
+    monkeypatch.setattr(CollectionService, "put", noted)
+    with house(root.parent / "data", bundle, folder=root) as own:
+        rest(own, lambda: len(written) == 3)
+    assert written == ["IMG_2034", "large", "deep/blue crate"]
 
 
 def test_a_file_that_comes_during_a_long_pass_is_named_before_its_end(

@@ -71,7 +71,7 @@ def test_it_fits(at: Page, width: int, height: int, theme: str) -> None:
         at.click("#results .open")
         at.wait(lambda: at.count("#detail .near img") == 6)
         at.click(".explain")
-        at.wait(lambda: at.count(".table .heat i") > 0)
+        at.wait(lambda: at.count(".why .sides dt") > 0)
         fits(at, f"detail-{width}-{theme}")
         at.click("#detail .close")
         at.open_collection()

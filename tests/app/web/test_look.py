@@ -272,24 +272,34 @@ def test_a_long_name_leaves_room_for_the_item(page: Page, shop: House) -> None:
         shop.client.delete("/v1/items/long")
 
 
-def test_one_may_ask_why_and_walk_towards_the_general(page: Page) -> None:
-    page.open("/?q=a+red+box&item=red-box")
+def test_a_picture_that_was_found_by_is_explained(page: Page) -> None:
+    page.open("/?like=red-box&item=green-box")
     page.wait(lambda: page.find("#detail").is_displayed() and page.pictures_loaded())
     page.click(".explain")
     page.wait(lambda: page.count(".table .heat i") == 49)
-    page.wait(lambda: page.count(".why .sides dt") > 1)
-    shares = [int(share.removesuffix(" %")) for share in page.texts(".why .sides dd")]
-    assert shares == sorted(shares, reverse=True)
-    assert 99 <= sum(shares) <= 101
-    assert page.texts(".why .shares span") == ["a", "red", "box"]
     shorter = "(e) => Math.min(e.clientWidth, e.clientHeight)"
     image, heat = page.script(f"return [...document.querySelectorAll('.table img, .heat')].map({shorter})")
     assert abs(image - heat) < 2
     dimmed = page.script("return [...document.querySelectorAll('.heat i')].map((e) => +e.style.opacity)")
     assert min(dimmed) == 0 < max(dimmed)
-    page.shot("why")
     page.press(".table", Keys.ARROW_RIGHT)
     page.wait(lambda: page.count(".heat") == 0)
+
+
+def test_one_may_ask_why_and_walk_towards_the_general(page: Page) -> None:
+    page.open("/?q=a+red+box&item=red-box")
+    page.wait(lambda: page.find("#detail").is_displayed() and page.pictures_loaded())
+    page.click(".explain")
+    page.wait(lambda: page.count(".why .sides dt") > 1)
+    shares = [int(share.removesuffix(" %")) for share in page.texts(".why .sides dd")]
+    assert shares == sorted(shares, reverse=True)
+    assert 99 <= sum(shares) <= 101
+    reason = page.texts(".why p")[0]
+    assert reason.startswith("Found by ")
+    assert reason.endswith(": “red box”.")
+    assert page.texts(".why .shares span") == ["a", "red", "box"]
+    assert page.count(".heat") == 0  # the view has a twentieth of the evidence
+    page.shot("why")
     page.unfold(".further")
     page.click(".general")
     page.wait(lambda: "More general captions" in page.texts(".why h3"))

@@ -60,6 +60,22 @@ def test_the_start_shows_what_there_is(at: Page) -> None:
     at.wait(lambda: at.find("#start").is_displayed())
 
 
+def test_an_item_without_a_picture_has_a_drawing_of_its_kind(at: Page, store: House) -> None:
+    assert store.client.put("/v1/items/said", json={"texts": ["words alone"], "payload": {}}).is_success
+    try:
+        at.open("/?all=1")
+        at.wait(lambda: "said" in at.found())
+        tile = "#results [data-item=said] .picture"
+        at.wait(lambda: at.count(f"{tile} svg") == 1)
+        assert at.find(tile).text == ""
+        at.open()
+        at.wait(lambda: at.texts("#start .newest .name")[:1] == ["words alone"])
+        assert at.texts("#start .newest .picture")[0] == ""
+        assert not at.find("#examples").is_displayed()
+    finally:
+        store.client.delete("/v1/items/said")
+
+
 def test_facets_count_what_was_found(at: Page) -> None:
     at.open("/?q=a+red+box&target=text&sure=0.3")
     at.wait(lambda: at.count("#results .card") > 0 or "Nothing matches well" in at.find("#message").text)

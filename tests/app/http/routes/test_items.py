@@ -96,6 +96,8 @@ def test_one_picture_stands_for_an_item(shop: House) -> None:
     assert size("red-box") == photo != (48, 48)
     shop.client.put("/v1/items/shape", files=[("mesh", ("b.glb", box("red"), "model/gltf-binary"))])
     assert size("shape") == (48, 48)
+    aside = shop.client.get(f"/v1/items/shape/views/{shop.service.observer.standing_view}?small=true")
+    assert shop.client.get("/v1/items/shape/thumbnail").content == aside.content
     shop.client.put("/v1/items/said%2Fthumbnail", files={"texts": (None, "words alone")})
     assert shop.client.get("/v1/items/said%2Fthumbnail").json()["id"] == "said/thumbnail"
     refused(shop.client.get("/v1/items/said%2Fthumbnail/thumbnail"), 404, "not_found", "no picture")

@@ -1,7 +1,7 @@
 // The pictures of an item: views turn by dragging or arrow keys. A mesh is shown in 3D over them, where the browser can.
 
-import { smallOf } from "./api.js";
-import { h, patient } from "./dom.js";
+import { smallOf } from "../api.js";
+import { h, patient } from "../dom.js";
 
 const DRAG = 36; // pixels from one view to the next
 
@@ -112,7 +112,7 @@ export function turntable(pictures, matched, mesh, name) {
 
   // The viewer is loaded only now; without WebGL the pictures stay.
   async function load() {
-    const { open } = await import("./ondemand/viewer.js");
+    const { open } = await import("./viewer.js");
     const opened = await open(mesh, name);
     if (closed) return opened.close();
     viewer = opened;

@@ -1,5 +1,6 @@
 """A text query as its collection understands it: what of it is words, and what is a filter."""
 
+import json
 from collections.abc import Sequence
 from functools import partial
 
@@ -66,8 +67,7 @@ def take_back(
 def _said_of(collection: Collection, condition: Condition, where: Filter | None) -> str:
     """That nothing fits a condition, and what comes nearest to it."""
     sentence = f"nothing fits {condition.words!r}"
-    bounds = next((one for one in condition.filter.values() if isinstance(one, dict)), {})
-    least = bool({*bounds} & {"lt", "lte"})
+    least = '"lt' in json.dumps(condition.filter)  # what it asks for is below something
     extreme = collection.read(extreme_of, condition.keys, where, greatest=not least)
     if extreme is None:
         return sentence

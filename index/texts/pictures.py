@@ -20,7 +20,7 @@ from index.store.store import Store
 from index.texts.contracts import ItemTexts
 from index.texts.words import WordIndex
 from multifold.durable import make_folder
-from multifold.errors import MultifoldError, needs_extra
+from multifold.errors import needs_extra
 from multifold.machine import lower_thread_priority
 
 with needs_extra("serve"):
@@ -153,13 +153,18 @@ class PictureTexts:
         lower_thread_priority()
         while (item := self._next()) is not None:
             edition, keys = item
-            for key in keys:
-                if key not in self._read and not self._stopped.is_set():
-                    self._read.add(key, self._lines(key))
+            try:
+                self._read_photos(keys)
+            except OSError as error:  # a disk that is away or full: the next process reads them
+                log.warning("texts in photos are not read for now: %s", error)
             with self._lock:
-                if edition in self._waiting and not self._stopped.is_set():
-                    del self._waiting[edition]
+                if self._waiting.pop(edition, None) is not None and all(key in self._read for key in keys):
                     self._show({edition: keys})
+
+    def _read_photos(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            if key not in self._read and not self._stopped.is_set():
+                self._read.add(key, self._lines(key))
 
     def _next(self) -> tuple[int, list[str]] | None:
         """The next item to be read; None ends the thread."""
@@ -173,7 +178,9 @@ class PictureTexts:
         """What a photo says; one that cannot be read says nothing."""
         try:
             return self.reader.read(self._blobs.get(key))
-        except MultifoldError as error:
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 (readers raise every kind on bad input)
             log.warning("no text is read in the picture %s: %s", key, error)
             return ()
 

@@ -63,6 +63,9 @@ def test_a_condition_that_leaves_nothing_is_taken_back_and_said(sizes: House) ->
     assert answer["warnings"] == ["nothing fits 'under 5 cm high'; the least is 0.5 m"]
     assert answer["understood"]["text"] == "a wooden thing under 5 cm high"
     assert [one["words"] for one in answer["understood"]["conditions"]] == ["by Ann"]
+    small = answered(sizes, "a thing smaller than 3 bytes")
+    assert small["warnings"][0].startswith("nothing fits 'smaller than 3 bytes'; the least is ")
+    assert float(small["warnings"][0].split()[-1]) > 100
     most = answered(sizes, "a tower over 30 m", filter={"creator": "Ann"})
     assert most["warnings"] == ["nothing fits 'over 30 m'; the most is 1 m"]
 

@@ -30,6 +30,8 @@ class LineReader:
         self.read_files[picture] += 1
         if picture == b"damaged":
             raise ImageError("this is no picture")
+        if picture == b"broken":
+            raise ValueError("a shape of the graph")
         return tuple(picture.decode().splitlines())
 
 
@@ -118,10 +120,23 @@ def test_a_process_that_ends_is_gone_on_from(opened: Opener, reader: LineReader)
 
 def test_a_photo_that_cannot_be_read_says_nothing(opened: Opener, reader: LineReader) -> None:
     things = opened(reader)
-    things.upsert([thing(things, "a", b"damaged", b"sound"), thing(things, "b", b"damaged")])
+    things.upsert([thing(things, "a", b"damaged", b"sound", b"broken"), thing(things, "b", b"damaged")])
     assert having(things, "sound") == 1
     assert reader.read_files[b"damaged"] == 1
     assert [*writing(things).problems()] == []
+
+
+def test_a_disk_that_is_away_ends_nothing_and_the_next_process_reads(
+    opened: Opener, reader: LineReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    things = opened(reader)
+    with monkeypatch.context() as away:
+        away.setattr(ReadPictures, "add", lambda *_: (_ for _ in ()).throw(OSError("no space left")))
+        things.upsert([thing(things, "a", b"lost"), thing(things, "b", b"found")])
+        assert (having(things, "lost"), writing(things).waiting) == (0, 0)
+    things.upsert([thing(things, "c", b"more")])
+    assert having(things, "more") == 1
+    assert having(opened(reader), "lost") == 1
 
 
 def test_a_note_that_was_cut_short_is_written_again(tmp_path: Path) -> None:

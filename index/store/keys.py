@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, func, literal, select
 
 from index.store.filters import Condition, Filter, filter_condition
 from index.store.schema import facts, items
 
-MOST_KEYS = 256  # that are told of; payloads may have any number
+MOST_KEYS = 256  # that are told of; payloads may have any number,
+MOST_SEEN = 4_096  # of which these are looked at
+DEEP = "%.%.%"  # keys of more than two steps
 MOST_TEXTS = 2_000  # of a key, that are told of
 
 
@@ -21,11 +24,15 @@ class KeyValues:
     texts: tuple[str, str] | None
 
 
+NOTHING = KeyValues(numbers=False, truths=False, texts=None)  # under a key of objects
+
+
 def describe_keys(connection: Connection) -> dict[str, KeyValues]:
-    """The first keys in order, each found by a look into an index."""
-    names = select(func.min(facts.c.key).label("key")).cte("names", recursive=True)
+    """The first keys in order but those that lie deep, each found by a look into an index."""
+    names = select(func.min(facts.c.key).label("key"), literal(1).label("seen")).cte("names", recursive=True)
     following = select(func.min(facts.c.key)).where(facts.c.key > names.c.key).scalar_subquery()
-    names = names.union_all(select(following).where(names.c.key.is_not(None)))
+    more = names.c.key.is_not(None), names.c.seen < MOST_SEEN
+    names = names.union_all(select(following, names.c.seen + 1).where(*more))
     of_key = facts.c.key == names.c.key
     numbers, truths = (
         select(facts.c.edition)
@@ -38,11 +45,13 @@ def describe_keys(connection: Connection) -> dict[str, KeyValues]:
         select(end(facts.c.text)).where(of_key, facts.c.text.is_not(None)).scalar_subquery()
         for end in (func.min, func.max)
     )
-    found = select(names.c.key, numbers, truths, least, greatest).where(names.c.key.is_not(None))
-    return {
-        key: KeyValues(number is not None, truth is not None, None if low is None else (low, high))
-        for key, number, truth, low, high in connection.execute(found.limit(MOST_KEYS))
-    }
+    told = names.c.key.is_not(None), names.c.key.not_like(DEEP)
+    found = select(names.c.key, numbers, truths, least, greatest).where(*told)
+    every = (
+        (key, KeyValues(number is not None, truth is not None, None if low is None else (low, high)))
+        for key, number, truth, low, high in connection.execute(found).all()
+    )
+    return dict(islice(((key, has) for key, has in every if has != NOTHING), MOST_KEYS))
 
 
 def distinct_texts(connection: Connection, keys: Sequence[str]) -> dict[str, list[str]]:

@@ -44,7 +44,7 @@ def test_it_tells_what_it_does_stops_when_told_and_keeps_its_data(
         assert client.base_url.host == "127.0.0.1"  # an address that can be used
         assert "tiny: Knows six colours" in running.output
         assert "0 items" in running.output
-        assert "settings    max_body 1000000 (docs/settings.md)" in running.output
+        assert "settings    max_body 1000000, photo_texts off (docs/settings.md)" in running.output
         assert client.post("/v1/search", json={"text": "x" * 1_000_001}).status_code == 413
         put(client, "one", "a red box")
         put(client, "two", "a blue box")

@@ -35,11 +35,18 @@ def test_keys_are_told_with_what_stands_under_them(collection: Collection, fill:
     )
     assert collection.read(describe_keys) == {
         "made": KeyValues(numbers=False, truths=False, texts=("2020-05-01", "2024")),
-        "size": KeyValues(numbers=False, truths=False, texts=None),
         "size.fits": KeyValues(numbers=False, truths=True, texts=None),
         "size.width": KeyValues(numbers=True, truths=False, texts=("wide", "wide")),
         "tags": KeyValues(numbers=False, truths=False, texts=("a", "b")),
     }
+
+
+def test_deep_keys_hide_no_others(collection: Collection, fill: Fill) -> None:
+    deep = {f"thing {number}": {"colour": "red"} for number in range(300)}
+    fill({"facts": deep, "measured": {"height": 1.5}})
+    found = collection.read(describe_keys)
+    assert found["measured.height"].numbers
+    assert "facts.thing 7.colour" not in found
 
 
 def test_each_text_of_a_key_is_told_once(collection: Collection, fill: Fill) -> None:

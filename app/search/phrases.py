@@ -159,7 +159,7 @@ INTRODUCTIONS = phrases({True: "by, von", False: "from, from the, of the, in the
 BETWEEN = phrases({None: "between, zwischen, from, von"})
 AND = phrases({None: "and, und, to, bis, -, –"})
 IS = phrases({None: "of, :, =, is, von, from"})
-ARTICLES = words("a an any the ein eine einen einem einer")
+ARTICLES = words("a an any the one ein eine einen einem einer")  # "one leg" may be a leg
 MARKS = frozenset(",.;:)!?")
 # What joins a condition to a text, and says nothing without it.
 JOINTS = (

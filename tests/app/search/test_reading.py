@@ -136,6 +136,8 @@ def test_what_captions_say_is_a_thing_and_no_value() -> None:
     assert filters("new york") == []  # "new" is a key too
     assert filters("not new") == [{"new": False}]
     assert filters("a TV stand") == []
+    assert filters("a stool with one seat") == []  # as "a seat"
+    assert filters("a stool with two seats") == [{"seats": 2.0}]
 
 
 def test_most_texts_are_known_to_have_no_condition() -> None:

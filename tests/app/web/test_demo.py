@@ -16,7 +16,7 @@ pytestmark = browser.marks
 BUNDLE = Path(__file__).parents[3] / "bundles" / "furniture"
 ITEMS, SEED = 24, 44
 WINDOWS = [(320, 640, "light"), (1280, 800, "light"), (1280, 800, "dark"), (3840, 2160, "dark")]
-QUERY = "a chair with four legs"
+QUERY = "a red chair with four black legs"
 PASTE = """const data = new DataTransfer();
 const bytes = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
 data.items.add(new File([bytes], 'pasted.webp', {type: 'image/webp'}));

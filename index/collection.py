@@ -87,7 +87,7 @@ class Collection(AbstractContextManager["Collection"]):
         self._bitmaps = FilterCache()
         self._background = BackgroundSample()
         self._cache = EditionCache()
-        for one in self._derived:
+        for one in reversed(self._derived):  # engines first: if they refuse, no thread reads texts yet
             one.open()
 
     @classmethod

@@ -44,9 +44,9 @@ def rig(name: str) -> Rig:
 
 def standing_view(rig: Rig) -> int:
     """The view that stands for a model: from above, and nearest to half between the front and a side."""
-    right, up, front = rig.poses[:, :3, 3].T
-    turned = np.abs(np.arctan2(right, front) - STANDING_AZIMUTH)
-    return int(np.argmin(np.where(up > 0, turned, np.inf)))
+    places = rig.poses[:, :3, 3]  # to the right, up, to the front
+    turned = np.abs(np.arctan2(places[:, 0], places[:, 2]) - STANDING_AZIMUTH)
+    return int(np.argmin(np.where(places[:, 1] > 0, turned, np.inf)))
 
 
 def _rig(name: str, angles: list[tuple[float, float]], distance: float, fov: float) -> Rig:

@@ -120,7 +120,7 @@ class CollectionService:
         """The keys that payloads have now."""
         now, collection = self.collection.version, self.collection
         if self._vocabulary is None or self._vocabulary[0] != now:
-            keys = await self.run(lambda: collection.read(describe_keys))
+            keys = await self.run(lambda: collection.read(describe_keys), admitted=True)
             self._vocabulary = (
                 now,
                 PayloadVocabulary(keys, lambda wanted: collection.read(distinct_texts, wanted)),

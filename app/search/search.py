@@ -24,11 +24,11 @@ from app.queries.parts import (
 from app.search import insight
 from app.search.paging import SearchPage
 from app.search.reading import Condition, Reading
-from app.search.understanding import narrowed, take_back, understand, with_text
+from app.search.understanding import join_filters, narrowed, take_back, understand, with_text
 from app.settings import Settings
 from index.search.model import EvidenceModel
 from index.search.query import Query
-from index.store.filters import AndFilter, Filter, parse_filter
+from index.store.filters import Filter, parse_filter
 from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Presence, Side, Target
 from multifold.wire.search import LexicalMode, SearchOptions
 
@@ -156,10 +156,7 @@ def choose_target(service: CollectionService, parts: WeightedParts, options: Sea
 
 def narrow_filter(options: SearchOptions, where: Filter | None) -> Filter | None:
     """The filter of the options, and of those items only what `where` lets through."""
-    own = parse_filter(options.filter) if options.filter else None
-    if own is None or where is None:
-        return where if own is None else own
-    return AndFilter((where, own))
+    return join_filters([where, parse_filter(options.filter) if options.filter else None])
 
 
 def check_confidence(parts: WeightedParts, options: SearchOptions, words: LexicalMode) -> None:

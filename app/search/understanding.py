@@ -8,7 +8,7 @@ from app.collections.service import CollectionService
 from app.queries.parts import TextQueryPart, WeightedParts, is_single
 from app.search.reading import KEYS_OF, Condition, Reading, may_have_conditions, read_text
 from index.collection import Collection
-from index.store.filters import AndFilter, Filter, parse_filter
+from index.store.filters import Filter, all_of, parse_filter
 from index.store.keys import extreme_of
 from multifold.wire.search import SearchOptions
 
@@ -27,7 +27,8 @@ async def understand(
     if not may_have_conditions(part.text, vocabulary):
         return None
     in_captions = partial(is_in_captions, service.collection)
-    reading = await service.run(lambda: read_text(part.text, vocabulary, in_captions, options.as_text or ()))
+    as_text = options.as_text or ()
+    reading = await service.run(lambda: read_text(part.text, vocabulary, in_captions, as_text), admitted=True)
     return reading if reading.conditions else None
 
 
@@ -47,8 +48,13 @@ def with_text(parts: WeightedParts, reading: Reading | None) -> WeightedParts:
 
 def narrowed(where: Filter | None, conditions: Sequence[Condition]) -> Filter | None:
     """A filter, and conditions beside it."""
-    filters = [*([] if where is None else [where]), *(parse_filter(one.filter) for one in conditions)]
-    return AndFilter(tuple(filters)) if len(filters) > 1 else next(iter(filters), None)
+    return join_filters([where, *(parse_filter(one.filter) for one in conditions)])
+
+
+def join_filters(filters: Sequence[Filter | None]) -> Filter | None:
+    """One filter of those that there are; None if there is none."""
+    stated = [one for one in filters if one is not None]
+    return all_of(stated) if stated else None
 
 
 def take_back(

@@ -15,7 +15,9 @@ const dialog = $("detail");
 let stage = null; // the pictures on screen, and the mesh
 let latest = null;
 
-export const FILE_NOTES = new Set(["source", "content", "part_names"]); // of an ingest: they tell people nothing
+const FILE_NOTES = new Set(["source", "content", "part_names"]); // of an ingest: they tell people nothing
+const isOfFile = (payload) => "content" in payload && "path" in payload;
+export const isNoted = (payload, key) => isOfFile(payload) && FILE_NOTES.has(key);
 
 // Bytes as people read them.
 const sized = (bytes) => bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
@@ -24,10 +26,10 @@ const sized = (bytes) => bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${Math
 const shown = (value) => typeof value === "number" ? value.toLocaleString("en") : /^https?:\/\/\S+$/.test(value) ? h("a", { href: value, target: "_blank", rel: "noreferrer" }, value) : String(value);
 
 function payload(values) {
-  const isFile = "content" in values && "path" in values;
+  const isFile = isOfFile(values);
   const lines = Object.entries(values)
     .flatMap(([name, value]) => value && typeof value === "object" && !Array.isArray(value) ? Object.entries(value).map(([inner, one]) => [`${name}.${inner}`, one]) : [[name, value]])
-    .filter(([name]) => !isFile || !FILE_NOTES.has(name))
+    .filter(([name]) => !isNoted(values, name))
     .map(([name, value]) => [name, (isFile && name === "size") || name === "measured.bytes" ? sized(value) : Array.isArray(value) && value.every(plain) ? value.join(", ") : typeof value === "boolean" ? (value ? "yes" : "no") : value])
     .filter(([, value]) => plain(value) && value !== "");
   if (!lines.length) return null;

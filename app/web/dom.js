@@ -41,10 +41,6 @@ export function thumbnail(src, attributes = {}) {
   return patient(image, () => image.replaceWith("no picture"));
 }
 
-// What stands for an item without a picture: what kind of file it is of.
-const PHOTO = /\.(png|jpe?g|webp|gif|tiff?|bmp|hei[cf]|avif)$/i;
-export const blank = ({ payload, files }) => icon(PHOTO.test(payload.path) ? "picture" : payload.path || files?.length ? "mesh" : "words");
-
 export const plain = (value) => ["string", "number", "boolean"].includes(typeof value);
 
 const PATHS = {

@@ -9,7 +9,7 @@ const accepted = $("file").accept.split(",").filter((one) => one.startsWith(".")
 export const MESH = new RegExp(`[.](${accepted.map((suffix) => suffix.slice(1)).join("|")})$`, "i");
 const KINDS = [["mesh", MESH], ["images", /\.(png|jpe?g|jpe|jfif|webp|gif|tiff?|bmp|avif|heic|heif|hif)$/i], ["texts", /\.txt$/i], ["notes", /\.json$/i]];
 
-const kindOf = (path) => KINDS.find(([, ending]) => ending.test(path))?.[0];
+export const kindOf = (path) => KINDS.find(([, ending]) => ending.test(path))?.[0];
 const hidden = (path) => path.split("/").some((part) => part.startsWith("."));
 
 // What lies in dropped folders, with paths.

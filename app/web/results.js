@@ -3,7 +3,8 @@
 import { current, format, go } from "./address.js";
 import * as api from "./api.js";
 import * as clues from "./clues.js";
-import { $, blank, h, iconButton, nameOf, thumbnail, toolbar } from "./dom.js";
+import { $, h, icon, iconButton, nameOf, thumbnail, toolbar } from "./dom.js";
+import { kindOf } from "./gather.js";
 import { thumbs } from "./judging.js";
 import { box } from "./selection.js";
 import { told } from "./strict.js";
@@ -31,8 +32,12 @@ const picture = (seen) => thumbnail(api.smallOf(seen));
 // A view that did not match is as good as any: then the one that stands for the item is shown.
 const face = (hit) => (hit.matched.kind === "view" && hit.evidence?.length && !speaking(hit).some(({ matched }) => matched?.kind === "view") ? thumbnail(api.thumbnailOf(hit.id)) : picture(hit.matched));
 
+// What stands for an item without a picture: what kind of file it is of.
+const DRAWINGS = { mesh: "mesh", images: "picture" };
+export const blank = ({ payload, files }) => icon(files?.length ? "mesh" : (DRAWINGS[kindOf(payload.path)] ?? "words"));
+
 // A caption that ends with the name was made of it and its folder: it says nothing more.
-const repeats = (text, name) => text.toLowerCase().endsWith(name.toLowerCase());
+export const repeats = (text, name) => text.toLowerCase().endsWith(name.toLowerCase());
 
 export const more = (id) => go({ clues: [{ like: id }], all: false });
 

@@ -2,9 +2,9 @@
 
 import { go, isIdle } from "./address.js";
 import * as api from "./api.js";
-import { $, blank, count, h, nameOf, thumbnail, worded } from "./dom.js";
+import { $, count, h, nameOf, thumbnail, worded } from "./dom.js";
 import { known } from "./filters.js";
-import { link } from "./results.js";
+import { blank, link, repeats } from "./results.js";
 
 const NEWEST = 12;
 const KINDS = ["kind", "type", "category", "class", "label", "folder"];
@@ -17,7 +17,7 @@ const filter = (key, value) => go({ where: { [key]: [value] } });
 function tile(item) {
   const seen = item.observations.find((one) => one.url);
   const name = nameOf(item);
-  const said = item.observations.find(({ text }) => text && !text.toLowerCase().endsWith(name.toLowerCase()))?.text;
+  const said = item.observations.find(({ text }) => text && !repeats(text, name))?.text;
   return h("li", {}, link(item.id, { class: "tile", title: item.id }, h("span", { class: "picture" }, seen ? thumbnail(api.thumbnailOf(item.id)) : said ?? blank(item)), h("span", { class: "name" }, name)));
 }
 

@@ -65,6 +65,11 @@ class Asked:
     as_whole: bool = True  # whether items are scored by their evidence, or by the side that is shown
 
     @property
+    def said(self) -> str:
+        """The text, as legs of texts are asked it; nothing without one."""
+        return self.text or ""
+
+    @property
     def length(self) -> float:
         """Of the text, 1 for a whole sentence; 0 without a text."""
         return 0.0 if self.text is None else min(1.0, len(self.text.split()) / SENTENCE)
@@ -72,8 +77,7 @@ class Asked:
     @property
     def may_mean_others(self) -> bool:
         """Whether things may be meant that lack its words: a word or two name a kind, but for a number."""
-        words = (self.text or "").split()
-        return 0 < len(words) <= FEW_WORDS and not any(map(str.isdigit, self.text or ""))
+        return 0 < len(self.said.split()) <= FEW_WORDS and not any(map(str.isdigit, self.said))
 
     def vector_of(self, aspect: Aspect) -> Vector | Mix:
         """What a leg of vectors is asked."""

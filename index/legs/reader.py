@@ -29,20 +29,16 @@ class ReaderLeg:
     asked: Asked
     reader: TextIndex
 
-    @property
-    def _text(self) -> str:
-        return self.asked.text or ""
-
     def count(self) -> int:
         """How many items have a text that the reader knows."""
         return self.reader.count()
 
     def candidates(self, limit: int, among: Candidates | None) -> Ids:
-        return self.reader.rank(self._text, limit, None if among is None else among.editions)[0]
+        return self.reader.rank(self.asked.said, limit, None if among is None else among.editions)[0]
 
     def scores(self, editions: Ids) -> Raw:
         """The cosine of the nearest text of each edition."""
-        return _known(self.reader.scores(self._text, editions))
+        return _known(self.reader.scores(self.asked.said, editions))
 
     def scores_of(self, things: Sequence[Thing]) -> Raw:
         """The same of texts that are no item's."""
@@ -50,7 +46,7 @@ class ReaderLeg:
         there = [place for place, one in enumerate(things) if one.texts is not None]
         texts: list[ItemTexts] = [one.texts for one in things if one.texts is not None]
         if texts:
-            raw[there] = _known(self.reader.scores_of(self._text, texts))
+            raw[there] = _known(self.reader.scores_of(self.asked.said, texts))
         return raw
 
     def columns(self, raw: Raw, background: Background) -> Table:
@@ -62,7 +58,7 @@ class ReaderLeg:
 
     def matches(self, editions: Ids) -> Sequence[TextMatch]:
         """The nearest caption or field."""
-        return self.reader.matches(self._text, editions)
+        return self.reader.matches(self.asked.said, editions)
 
 
 def _known(scores: Values) -> Raw:

@@ -23,10 +23,6 @@ class WordLeg:
     name: ClassVar[Leg] = "words"
     asked: Asked
 
-    @property
-    def _text(self) -> str:
-        return self.asked.text or ""
-
     def count(self) -> int:
         """How many items have texts: a name at least."""
         return self.asked.texts.words.count()
@@ -35,12 +31,12 @@ class WordLeg:
         """About the best; every item that has any of the words, where each row is asked for."""
         words, allowed = self.asked.texts.words, None if among is None else among.editions
         if self.asked.exact:
-            return words.rank(self._text, limit, allowed)[0]
-        return words.near(self._text, limit, allowed)
+            return words.rank(self.asked.said, limit, allowed)[0]
+        return words.near(self.asked.said, limit, allowed)
 
     def scores(self, editions: Ids) -> Raw:
         """What their words say, and how much of the query they have."""
-        return _columns(self.asked.texts.words.weigh(self._text, editions))
+        return _columns(self.asked.texts.words.weigh(self.asked.said, editions))
 
     def scores_of(self, things: Sequence[Thing]) -> Raw:
         """The same of texts that are no item's."""
@@ -48,20 +44,20 @@ class WordLeg:
         there = [place for place, one in enumerate(things) if one.texts is not None]
         texts: list[ItemTexts] = [one.texts for one in things if one.texts is not None]
         if texts:
-            raw[there] = _columns(self.asked.texts.words.weigh_texts(self._text, texts))
+            raw[there] = _columns(self.asked.texts.words.weigh_texts(self.asked.said, texts))
         return raw
 
     def columns(self, raw: Raw, background: Background) -> Table:  # noqa: ARG002 (words have a scale of their own)
         """The score; what all words say where an item has nearly all; what counts in short queries."""
         scores = np.fmax(raw[:, SCORE], 0)
         full = np.clip((np.fmax(raw[:, COVERAGE], 0) - NEARLY_ALL) / (1 - NEARLY_ALL), 0, 1)
-        every = np.float32(self.asked.texts.words.most(self._text)) * full
+        every = np.float32(self.asked.texts.words.most(self.asked.said)) * full
         columns = np.stack([scores, every, scores * np.float32(1 - self.asked.length)], axis=1)
         return columns * np.float32(self.asked.text_weight)
 
     def matches(self, editions: Ids) -> Sequence[TextMatch]:
         """The caption or field that has most of the query, and the words of it that the item has."""
-        return self.asked.texts.words.matches(self._text, editions)
+        return self.asked.texts.words.matches(self.asked.said, editions)
 
 
 def _columns(said: WordScores) -> Raw:

@@ -23,21 +23,17 @@ class WritingLeg:
     asked: Asked
     words: WordIndex
 
-    @property
-    def _text(self) -> str:
-        return self.asked.text or ""
-
     def count(self) -> int:
         """How many items have photos in which a text was read."""
         return self.words.count()
 
     def candidates(self, limit: int, among: Candidates | None) -> Ids:
         """About the best."""
-        return self.words.near(self._text, limit, None if among is None else among.editions)
+        return self.words.near(self.asked.said, limit, None if among is None else among.editions)
 
     def scores(self, editions: Ids) -> Raw:
         """What the words in their photos say; nothing of items without any."""
-        return self.words.scores(self._text, editions)[:, None]
+        return self.words.scores(self.asked.said, editions)[:, None]
 
     def scores_of(self, things: Sequence[Thing]) -> Raw:
         """Nothing of what has no photos."""

@@ -35,7 +35,7 @@ def needed_legs(asked: Asked, model: SideModel, among: Candidates | None) -> lis
     if words is None or len(needed) == len(legs) or asked.may_mean_others:
         return legs
     best = words.candidates(RING, among)[:MOST_HEARD]  # as many as are candidates, to be found once
-    heard = asked.texts.words.weigh(asked.text or "", best).shares.max(initial=0)
+    heard = asked.texts.words.weigh(asked.said, best).shares.max(initial=0)
     return legs if strangeness(float(heard), len(asked.background)) > 0 else needed
 
 

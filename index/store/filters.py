@@ -115,7 +115,7 @@ def _object(raw: object, depth: int) -> Filter:
         raise FilterError(f'A filter is an object such as {{"colour": "red"}}, not {_shown(raw)}.')
     if depth > MAX_FILTER_DEPTH:
         raise FilterError(f"The filter is nested more than {MAX_FILTER_DEPTH} deep.")
-    return _all([_entry(str(key), value, depth) for key, value in raw.items()])
+    return all_of([_entry(str(key), value, depth) for key, value in raw.items()])
 
 
 def _entry(key: str, value: object, depth: int) -> Filter:
@@ -134,7 +134,7 @@ def _entry(key: str, value: object, depth: int) -> Filter:
         )
     if len(key) > LONGEST_KEY or not is_storable(key):
         raise FilterError(f"A key has up to {LONGEST_KEY} storable characters; {_shown(key)} is none.")
-    return _all(_conditions(key, value)) if isinstance(value, Mapping) else _one_of(key, [value])
+    return all_of(_conditions(key, value)) if isinstance(value, Mapping) else _one_of(key, [value])
 
 
 def _conditions(key: str, raw: Mapping[str, Any]) -> list[Filter]:
@@ -203,7 +203,8 @@ def _value(key: str, raw: object) -> FactValue:
     return value
 
 
-def _all(parts: list[Filter]) -> Filter:
+def all_of(parts: Sequence[Filter]) -> Filter:
+    """A filter that lets through what all of some do."""
     return parts[0] if len(parts) == 1 else AndFilter(tuple(parts))
 
 

@@ -74,7 +74,8 @@ class ReadPictures:
         if self._path is not None:
             make_folder(self._path.parent)
             with open(self._path, "a", encoding="utf-8") as file:
-                file.write("\n" * (file.tell() > 0) + json.dumps([key, *lines]))
+                separator = "\n" if file.tell() else ""  # before: what was cut short stays a line of its own
+                file.write(separator + json.dumps([key, *lines]))
 
 
 class PictureTexts:

@@ -95,8 +95,8 @@ async def get_photo(
 @router.get("/{item_id:path}/thumbnail", **PICTURE)
 async def get_thumbnail(request: Request, service: CollectionDep, item: ItemDep) -> Response:
     """The picture that stands for an item, small: its first photo, else the view of its mesh from aside."""
-    pictures = item.pictures("photo") or item.pictures("view")[service.observer.standing_view :]
-    pictures = pictures or item.pictures("view")
+    views = item.pictures("view")
+    pictures = item.pictures("photo") or views[service.observer.standing_view :] or views
     if not pictures:
         raise ApiError(404, "not_found", f"the item {item.id!r} has no picture")
     return await _blob(request, service, pictures[0], "", "image/webp", small=True)

@@ -1,8 +1,9 @@
 // Two items side by side: what they look like, turned together, and what their payloads say.
 
 import * as api from "../api.js";
-import { FILE_NOTES } from "../detail.js";
-import { blank, h, nameOf, plain, thumbnail, titled } from "../dom.js";
+import { isNoted } from "../detail.js";
+import { h, nameOf, plain, thumbnail, titled } from "../dom.js";
+import { blank } from "../results.js";
 import { panel } from "./panel.js";
 import { open as view, orbit } from "./viewer.js";
 
@@ -10,8 +11,7 @@ const said = (value) => (value == null ? "–" : Array.isArray(value) ? value.fi
 
 // The keys of both payloads, inner ones by their path; without what an ingest notes for itself.
 function lines(payload, before = "") {
-  const ofFile = !before && "content" in payload && "path" in payload;
-  return Object.entries(payload).filter(([key]) => !ofFile || !FILE_NOTES.has(key)).flatMap(([key, value]) => (value && typeof value === "object" && !Array.isArray(value) ? (before ? [] : lines(value, `${key}.`)) : [[before + key, said(value)]])).filter(([, value]) => value);
+  return Object.entries(payload).filter(([key]) => before || !isNoted(payload, key)).flatMap(([key, value]) => (value && typeof value === "object" && !Array.isArray(value) ? (before ? [] : lines(value, `${key}.`)) : [[before + key, said(value)]])).filter(([, value]) => value);
 }
 
 function table(items) {

@@ -39,6 +39,12 @@ GPU_TESTING := gpu,serve,render,words,fast,gl,milvus,train,dev
 # By uv, or by pip where there is none (INSTALLER=pip: always).
 INSTALL := $(PYTHON) install.py
 
+# How pytest ended, where it is not by a failed test that it names.
+ENDED := || { status=$$?; case $$status in 1) ;; 2) echo "the tests were interrupted";; \
+  3) echo "pytest itself failed: an INTERNALERROR, or a plugin, is above";; 4|5) echo "there is no such test";; \
+  *) echo "pytest ended with status $$status: above 128 a signal killed it, 137 most often for memory";; \
+  esac >&2; exit $$status; }
+
 .PHONY: help serve check-serve general-bundle demo-collection train pull test test-slow test-gpu docker-test sbom third-party pictures lint demo lock clean
 
 help:
@@ -102,11 +108,11 @@ ifeq ($(FILE),)
 	@echo "compiling the renderer's kernels once, so that no test waits for it"
 	@$(BIN)/multifold render --doctor >/dev/null
 endif
-	$(PYTEST) $(or $(FILE),$(PARALLEL)) -m "not slow and not gpu and not browser"
+	$(PYTEST) $(or $(FILE),$(PARALLEL)) -m "not slow and not gpu and not browser" $(ENDED)
 
 # The rest of the tests. Needs chromium, and what else .ci/run installs.
 test-slow: .venv/.test
-	$(PYTEST) $(or $(FILE),$(PARALLEL)) -m "(slow or browser) and not gpu"
+	$(PYTEST) $(or $(FILE),$(PARALLEL)) -m "(slow or browser) and not gpu" $(ENDED)
 
 # An environment of its own: FAISS and ONNX Runtime for CPUs and for GPUs install the same modules.
 .venv-gpu/.test: pyproject.toml requirements.lock

@@ -1,5 +1,6 @@
 """What several rooms are tested with."""
 
+import gc
 import os
 import signal
 import threading
@@ -18,6 +19,7 @@ from tests.index.buckets import BucketServer
 from tests.index.clusters import MilvusServer
 from tests.index.servers import Server
 
+gc.disable()  # while modules are imported, which leave no garbage: looking for it takes a third of the time
 # Most tests have photos without a text, and reading one takes a second; those that test it turn it on.
 os.environ.setdefault("MULTIFOLD_PHOTO_TEXTS", "off")
 FRESH = os.environ.get("MULTIFOLD_DRAWS") == "fresh"  # else every run draws the same examples
@@ -42,6 +44,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The order of files; within a file nothing moves."""
     places = {name: place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(LONGEST)))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported is never looked through again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -59,7 +58,7 @@ def test_questions_like_those_before_are_missed_as_seldom_as_was_asked(error: fl
     """Of many draws of the same kind half tell how the other half is cut."""
     random = np.random.default_rng(0)
     held, empty = [], []
-    for _ in range(300):
+    for _ in range(200):
         drawn = random.normal(size=(400, 2))
         outcomes = [Outcome(gain, max(0.0, other - gain)) for gain, other in drawn.tolist()]
         cut = cut_answer(outcomes[:200], error)
@@ -80,15 +79,20 @@ def test_a_query_is_unlike_if_it_gains_less_than_nearly_all() -> None:
     assert not is_unlike((), -9.0)
 
 
-@pytest.fixture
-def collection(tmp_path: Path) -> Iterator[Collection]:
-    with Collection.open(tmp_path / "things", SPACE) as opened:
+@pytest.fixture(scope="module")
+def collection(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collection]:
+    with Collection.open(tmp_path_factory.mktemp("promise") / "things", SPACE) as opened:
         opened.upsert(coloured(views=1.0))
         yield opened
 
 
-def test_an_answer_is_the_beginning_of_the_ranking(collection: Collection) -> None:
-    model, lengths = collection.fit_evidence(), []
+@pytest.fixture(scope="module")
+def model(collection: Collection) -> EvidenceModel:
+    return collection.fit_evidence()
+
+
+def test_an_answer_is_the_beginning_of_the_ranking(collection: Collection, model: EvidenceModel) -> None:
+    lengths = []
     for item in coloured()[::9]:
         asked, text = direction(item), str(item.observations[1].text)
         whole = ids(find(collection, asked, text, model=model, limit=100))
@@ -101,9 +105,10 @@ def test_an_answer_is_the_beginning_of_the_ranking(collection: Collection) -> No
     assert 1 <= np.mean(lengths) < 50
 
 
-def test_a_long_answer_is_shortened_and_says_what_it_promises(collection: Collection) -> None:
+def test_a_long_answer_is_shortened_and_says_what_it_promises(
+    collection: Collection, model: EvidenceModel
+) -> None:
     """Where nearly all would have to be shown, twenty are, with the error that these have."""
-    model = collection.fit_evidence()
     text = model.of("text")
     far = {
         name: tuple(one._replace(behind=50.0, place=99 if n % 4 == 0 else 3) for n, one in enumerate(some))
@@ -124,8 +129,8 @@ def test_a_long_answer_is_shortened_and_says_what_it_promises(collection: Collec
     assert {hit.presence.error for hit in short if hit.presence} == {0.05}
 
 
-def test_a_picture_is_cut_by_questions_of_pictures(collection: Collection) -> None:
-    model, item = collection.fit_evidence(), coloured(views=1.0)[7]
+def test_a_picture_is_cut_by_questions_of_pictures(collection: Collection, model: EvidenceModel) -> None:
+    item = coloured(views=1.0)[7]
     views = np.stack([one.feature for one in item.observations if one.kind == "view"])
     vector = SPACE.vectors(views.mean(axis=0)[None])[0]
     hits = find(collection, vector, side="shape", own={"shape": vector}, model=model, limit=100, error=0.2)
@@ -133,8 +138,8 @@ def test_a_picture_is_cut_by_questions_of_pictures(collection: Collection) -> No
     assert len(hits) < 100
 
 
-def test_a_phrase_that_nothing_has_has_no_answer(collection: Collection) -> None:
-    model, item = collection.fit_evidence(), coloured()[0]
+def test_a_phrase_that_nothing_has_has_no_answer(collection: Collection, model: EvidenceModel) -> None:
+    item = coloured()[0]
     assert find(collection, direction(item), '"a chair"', model=model)
     assert find(collection, direction(item), '"a chair"', model=model, error=0.1) == []
 

@@ -47,6 +47,14 @@ def recall_at_k(places: Int64[np.ndarray, " q"], k: int) -> PerQuery:
     return (places <= k).astype(np.float64)
 
 
+def chance_recall(right: Int64[np.ndarray, " q"], gallery: int, k: int) -> float:
+    """What R@k is by chance, where each query has so many right items in a gallery: the mean."""
+    lacks = np.ones(len(right))
+    for drawn in range(min(k, gallery)):
+        lacks *= np.maximum(gallery - right - drawn, 0) / (gallery - drawn)
+    return float(1 - lacks.mean())
+
+
 def median_rank(places: Int64[np.ndarray, " q"]) -> float:
     """The rank that half of the queries reach."""
     return float(np.median(places))

@@ -106,10 +106,20 @@ def outcome(log: Path, measure: str, items: int) -> str:
     told = f"{before}{scores[best]:.3f} at step {best}, which is kept"
     if not best:
         told = "no step was better than the encoder that the run started from, which is kept"
-    chance = (
+    noise = (
         f"with {items} items, differences of recall below {visible_difference(items):.2f} are not significant"
     )
-    return f"{measure} on val: {told}; {chance}"
+    by_chance = chance_of(measure, items)
+    if scores[best] <= by_chance:
+        noise += ". The encoder knows no more than chance: it needs more items, or more steps"
+    return f"{measure} on val: {told}, where chance is {by_chance:.3f}; {noise}"
+
+
+def chance_of(measure: str, items: int) -> float:
+    """What a measure is by chance, where one of so many items is right."""
+    if measure == RECIPROCAL:
+        return sum(1 / place for place in range(1, items + 1)) / items
+    return min(1.0, int(measure.removeprefix("R@")) / items)
 
 
 def _validated(line: Mapping[str, int | float]) -> dict[str, float]:

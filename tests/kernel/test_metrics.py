@@ -30,6 +30,7 @@ from multifold import metrics
 from multifold.metrics import (
     MetricError,
     bootstrap,
+    chance_recall,
     ndcg_at_k,
     ranks,
     recall_at_k,
@@ -107,6 +108,17 @@ def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None
     for found, wanted in zip((ranks(scores, mask), ndcg_at_k(scores, mask, 5)), expected, strict=False):
         np.testing.assert_array_equal(found, wanted)
     assert bootstrap(scores[:, 0]) == pytest.approx(expected[2])
+
+
+@pytest.mark.parametrize(
+    ("right", "gallery", "k"), [(1, 13, 10), (2, 13, 10), (4, 13, 10), (3, 3, 1), (5, 400, 10)]
+)
+def test_the_recall_of_an_order_without_meaning(right: int, gallery: int, k: int) -> None:
+    """As often as one of the right ones is among k that are drawn."""
+    missed = math.comb(gallery - right, k) / math.comb(gallery, k)
+    assert chance_recall(np.array([right, right]), gallery, k) == pytest.approx(1 - missed)
+    both = chance_recall(np.array([right, gallery]), gallery, k)
+    assert both == pytest.approx(1 - missed / 2)
 
 
 def test_the_interval_holds_the_truth_as_often_as_it_says() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from training.evaluate.figures import ShareHistogram, histogram_chart, recall_chart
+from training.retrieval.directions import BY_CHANCE, CHANCE, tells_nothing
 
 PAGE_TEMPLATE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
@@ -91,8 +92,8 @@ def _part(part: ReportPart) -> str:
     return f"<figure>{part.html}{caption}</figure>"
 
 
-RETRIEVAL_HEAD = ("direction", "pool", "queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median rank")
-RETRIEVAL_KEYS = (*RETRIEVAL_HEAD[2:-1], "median_rank")
+RETRIEVAL_KEYS = ("queries", "gallery", "R@1", "R@5", "R@10", CHANCE, "NDCG@5", "median_rank")
+RETRIEVAL_HEAD = ("direction", "pool", *(key.replace("_", " ") for key in RETRIEVAL_KEYS))
 RETRIEVAL_NOTE = (
     "R@k is the share of queries with a right answer among the first k. In brackets 95 % bootstrap intervals "
     "that draw items, not queries. Ties count against us. `each`: every observation is a candidate; `mean`, "
@@ -135,6 +136,8 @@ def _retrieval(measured: Measured) -> ReportSection:
             lines[f"{_title(name)}, {pool}"] = {int(k): share for k, share in one["curve"].items()}
     figure = ReportFigure(recall_chart(lines), "Share of queries with a right answer among the first k.")
     remarks = [f"Note: {difference}." for difference in measured["protocol"]["differences"]]
+    if rows and all(tells_nothing(one) for _, _, one in _rows(measured)):
+        remarks.append(BY_CHANCE)
     about = f"Protocol {measured['protocol']['name']}. {measured['protocol']['about']}"
     table = ReportTable(RETRIEVAL_HEAD, rows)
     return ReportSection("Retrieval", [about, *remarks, table, RETRIEVAL_NOTE, figure])

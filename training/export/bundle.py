@@ -22,6 +22,7 @@ from training.data.views import ItemViews
 from training.export.graphs import check_parity, write_graphs
 from training.retrieval import comparison, directions
 from training.retrieval.comparison import RivalEncoder
+from training.retrieval.directions import BY_CHANCE, CHANCE, tells_nothing
 from training.retrieval.features import HeldOutFeatures
 
 CANARY_COUNT = 8
@@ -150,7 +151,7 @@ NO_PREFIXES: Mapping[str, Numbers] = MappingProxyType({})
 
 
 def bundle_report(bundle: Bundle, numbers: Numbers, prefixes: Mapping[str, Numbers] = NO_PREFIXES) -> str:
-    keys = ("queries", "gallery", "R@1", "R@5", "R@10", "NDCG@5", "median_rank")
+    keys = ("queries", "gallery", "R@1", "R@5", "R@10", CHANCE, "NDCG@5", "median_rank")
     lines = [f"# {bundle.name}", "", bundle.about, ""]
     lines += [f"| direction | {' | '.join(keys)} |".replace("_", " "), "|---" * (1 + len(keys)) + "|"]
     shorter = {
@@ -160,4 +161,7 @@ def bundle_report(bundle: Bundle, numbers: Numbers, prefixes: Mapping[str, Numbe
         shown = (values[key] for key in keys)
         cells = ["{} [{}, {}]".format(*one) if isinstance(one, list) else str(one) for one in shown]
         lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
-    return "\n".join([*lines, "", "95 % bootstrap intervals in brackets; ties count against us.", ""])
+    lines += ["", "95 % bootstrap intervals in brackets; ties count against us."]
+    if all(map(tells_nothing, numbers.values())):
+        lines.append(BY_CHANCE)
+    return "\n".join([*lines, ""])

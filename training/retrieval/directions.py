@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Int64
 
 from multifold.bundle.encoder import EncodedTexts
-from multifold.metrics import bootstrap, median_rank, ndcg_at_k, ranks, recall_at_k
+from multifold.metrics import bootstrap, chance_recall, median_rank, ndcg_at_k, ranks, recall_at_k
 from multifold.scores import VectorScorer, shorten, similarities
 from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
 from training.data.points import ItemPoints
@@ -23,6 +23,11 @@ from training.retrieval.features import (
 )
 
 CUTS = (1, 5, 10)
+CHANCE = f"chance of R@{CUTS[-1]}"
+BY_CHANCE = (
+    f"Warning: no direction is beyond chance at R@{CUTS[-1]}. Measure on more items, or learn from more: "
+    "this encoder may know nothing."
+)
 Pooling: TypeAlias = Literal["each", "mean", "max", "hero"]
 Key: TypeAlias = tuple[str, Pooling]
 OBSERVATIONS: tuple[Pooling, ...] = ("each", "mean", "max")
@@ -248,8 +253,14 @@ def report(encoder: RetrievalEncoder, observed: HeldOutFeatures) -> Mapping[str,
     return {name: numbers(one) for name, one in directions(encoder, observed).items()}
 
 
+def tells_nothing(measured: Mapping[str, Any]) -> bool:
+    """Whether what was measured of a direction may be chance."""
+    _, low, _ = measured[f"R@{CUTS[-1]}"]
+    return bool(low <= measured[CHANCE])
+
+
 def numbers(direction: RetrievalDirection) -> dict[str, Any]:
-    """Recalls with 95 % bootstrap intervals, NDCG@5 and the median rank.
+    """Recalls with 95 % bootstrap intervals, the last of them by chance, NDCG@5 and the median rank.
 
     Queries of one item are not independent: the intervals draw items, not queries.
     """
@@ -260,6 +271,8 @@ def numbers(direction: RetrievalDirection) -> dict[str, Any]:
         hits = recall_at_k(places, cut)
         values = (hits.mean(), *bootstrap(hits, groups=direction.items))
         measures[f"R@{cut}"] = [round(float(value), 4) for value in values]
+    right = np.count_nonzero(direction.relevant, axis=1)
+    measures[CHANCE] = round(chance_recall(right, gallery, CUTS[-1]), 4)
     measures["NDCG@5"] = round(float(ndcg_at_k(direction.scores, direction.relevant, 5).mean()), 4)
     measures["median_rank"] = median_rank(places)
     return measures

@@ -18,6 +18,7 @@ from tests.training import small
 from tests.training.export.test_graphs import dressed
 from training.evaluate.report import page_section
 from training.geometries import build
+from training.retrieval.directions import BY_CHANCE
 
 COLOURS = ("red", "green", "blue", "yellow", "black")
 DIRECTIONS = {"text_to_shape", "shape_to_text", "text_to_image", "image_to_text", "image_to_shape"}
@@ -165,6 +166,13 @@ def test_a_report_says_where_its_numbers_come_from(
     assert pictures.count("<img") == 5 * pictures.count("<q>") == 5 * 8
     assert told["classes"]["zero-shot"]["items"] == 5
     assert 'src="http' not in page
+
+
+def test_a_report_says_what_chance_finds(bundle: Path, manifest: Path, tmp_path: Path) -> None:
+    """Of five items all are among the first ten, whatever the encoder knows."""
+    told = measured(bundle, manifest, tmp_path)["retrieval"]
+    assert told["text_to_shape"]["mean"]["chance of R@10"] == 1.0
+    assert BY_CHANCE in (tmp_path / "report.md").read_text(encoding="utf-8")
 
 
 def test_a_gallery_that_is_not_the_published_one_is_told(

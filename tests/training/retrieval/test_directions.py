@@ -26,7 +26,14 @@ from multifold.types import Features, Metric, PixelBatch, Vector, Vectors
 from tests.training import small
 from training.evaluate import protocols
 from training.retrieval import directions
-from training.retrieval.directions import Key, RetrievalDirection, available_directions, direction, numbers
+from training.retrieval.directions import (
+    Key,
+    RetrievalDirection,
+    available_directions,
+    direction,
+    numbers,
+    tells_nothing,
+)
 from training.retrieval.features import NO_FEATURES, HeldOutFeatures, make_bank, make_text_bank
 
 VIEWS = [(4, 0), (2, 2), (0, 2), (0, 4), (1, 3), (3, 1)]
@@ -128,6 +135,9 @@ def test_the_numbers_of_a_direction() -> None:
     assert (told["queries"], told["gallery"], told["median_rank"]) == (6, 3, 2.0)
     assert told["R@1"][0] == pytest.approx(2 / 6, abs=1e-4)
     # ranks 1, 3, 1, 3, 2, 2 with one right item each: (1 + .5 + 1 + .5 + 2 · .6309) / 6
+    assert told["chance of R@10"] == 1.0  # of three
+    assert tells_nothing(told)
+    assert not tells_nothing(told | {"R@10": [0.5, 0.4, 0.6], "chance of R@10": 0.3})
     assert told["NDCG@5"] == pytest.approx((3 + 2 / np.log2(3)) / 6, abs=1e-4)
 
 

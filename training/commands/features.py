@@ -1,10 +1,8 @@
 """Encode a manifest's items in bulk, into shards that `multifold index import` reads.
 
     multifold encode things.jsonl bundles/things features/
-    multifold encode things.jsonl bundles/things features/ --cluster ray://head:10001 --workers 64
 
 A stopped run continues where it was. A broken item is reported and left out.
---cluster needs Ray (extra `cluster`).
 """
 
 import argparse
@@ -25,4 +23,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=at_least_one, default=cores(), help="processes, default: %(default)s"
     )
-    parser.add_argument("--cluster", metavar="ADDRESS", help="of a Ray cluster; local: one of this machine")

@@ -4,16 +4,12 @@ import argparse
 from functools import partial
 
 from training.data.extraction import extract
-from training.data.extraction.cluster import work_on_cluster
 
 SHOWN_PROBLEMS = 5  # problems
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.cluster is None:
-        work = partial(extract.work_in_processes, args.bundle, workers=args.workers)
-    else:
-        work = partial(work_on_cluster, args.bundle, workers=args.workers, address=args.cluster)
+    work = partial(extract.work_in_processes, args.bundle, workers=args.workers)
     order = extract.ExtractionOrder(args.manifest, args.bundle, args.out, max(1, args.items))
     report = extract.extract_features(order, work)
     for name, problem in [*report.problems.items()][:SHOWN_PROBLEMS]:

@@ -6,8 +6,7 @@
 
 Captions are the bundle's own pool, or --captions: a file of lines, 'furniture' or 'everyday'. Widths (K) of
 the cones are for Euclidean and Lorentz geometries: only captions whose cone contains the step count. For a
-manifest the command prints means, the distance of each side to the root and, with --tree, how far the wrong
-classes are from the right ones.
+manifest the command prints means, and the distance of each side to the root.
 """
 
 import argparse
@@ -30,8 +29,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--captions", help="a file of lines, or 'furniture', 'everyday'")
     parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--widths", type=float, nargs="+", default=[], metavar="K", help="of the cones")
-    parser.add_argument("--tree", type=Path, help="classes and what they are kinds of, as JSON")
-    parser.add_argument("--class-key", default="kind", help="where an item's meta has its class")
     parser.add_argument("--json", type=Path, help="write the paths and the figures here")
     parser.add_argument("--html", type=Path, help="write a page that shows them here")
     parser.add_argument("--cache", type=Path, default=Path("runs/cache"), help="rendered views")

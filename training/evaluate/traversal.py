@@ -12,13 +12,11 @@ from tqdm import tqdm
 
 from multifold import manifest
 from multifold.analysis import traversal
-from multifold.analysis.hierarchy import ClassTree, HierarchyMeasures, measure, read_tree
 from multifold.analysis.traversal import CaptionPool, distances_to_root, traverse
 from multifold.bundle.canary import open_encoder
 from multifold.bundle.encoder import Encoder
 from multifold.errors import MultifoldError
 from multifold.manifest import ManifestEntry
-from multifold.scores import similarities
 from multifold.types import STEPS_TO_ROOT, Feature, Features, pool_mean
 from training.data import caption_pools
 from training.data.views import load_views
@@ -30,7 +28,6 @@ Widths: TypeAlias = Sequence[float | None]  # of the cones; none: without cones
 Outcome: TypeAlias = tuple[dict[str, Any], list[ReportSection]]  # numbers, and the report
 STRIPS = 12  # paths of a manifest that are drawn
 ENDS = ("root", "mean")
-PROMPTS = ("a {}", "this is a {}", "there is a {}", "a picture of a {}")
 
 
 def captions_met(
@@ -47,18 +44,6 @@ def histograms(
     """The distances of each side to the root, or to another feature, in bins that all sides share."""
     apart = {side: distances_to_root(encoder, features, root) for side, features in sides.items()}
     return figures.share_histograms(apart, low=0.0, bins=bins)
-
-
-def classify(encoder: Encoder, features: Features, names: Sequence[str]) -> list[str]:
-    """The class whose prompts, as one, are nearest to each thing."""
-    prompts = [encoder.texts([prompt.format(name) for prompt in PROMPTS]).features.mean(0) for name in names]
-    nearest = similarities(encoder, encoder.vectors(features), encoder.vectors(np.stack(prompts))).argmax(1)
-    return [names[place] for place in nearest]
-
-
-def hierarchy(encoder: Encoder, items: Features, true: Sequence[str], tree: ClassTree) -> HierarchyMeasures:
-    """Measures of the classification errors; the classes are those that occur."""
-    return measure(tree, classify(encoder, items, sorted(set(true))), true)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -133,10 +118,6 @@ def _traverse_manifest(
         "distances": {side: asdict(one) for side, one in distances.items()},
         "mean": {"distance": off, "distances": {side: asdict(one) for side, one in to_middle.items()}},
     }
-    if args.tree is not None:
-        classes = [str(one.meta.get(args.class_key)) for one in entries]
-        numbers["hierarchy"] = asdict(hierarchy(encoder, features, classes, read_tree(args.tree)))
-        print("classes:", ", ".join(f"{name} {value:.3f}" for name, value in numbers["hierarchy"].items()))
     strips = []
     for feature, item, entry in zip(features[:STRIPS], views, entries, strict=False):
         path = traverse(encoder, feature, pool, args.steps, widths)[-1]

@@ -11,7 +11,6 @@ import torch
 from PIL import Image
 
 from multifold import manifest
-from multifold.analysis.hierarchy import ClassTree, read_tree
 from multifold.analysis.traversal import CaptionPool, distances_to_root, traverse
 from multifold.bundle.bundle import Bundle
 from multifold.bundle.encoder import Encoder
@@ -20,13 +19,11 @@ from multifold.manifest import ManifestEntry
 from tests import tiny
 from tests.training.export.test_graphs import dressed
 from training.data import caption_pools
-from training.data.furniture import kinds
-from training.evaluate.traversal import captions_met, classify, hierarchy, histograms
+from training.evaluate.traversal import captions_met, histograms
 from training.geometries import build
 from training.geometries.base import EntailmentGeometry
 
 STEPS, WIDTHS = 20, (None, 0.05, 0.4, 2.0)
-TREE = Path(__file__).parents[3] / "training" / "data" / "furniture" / "tree.json"
 
 
 @pytest.fixture(scope="module")
@@ -85,16 +82,6 @@ def test_histograms_share_their_bins_and_lose_nothing(bundle: Bundle) -> None:
     assert far["text"].mean == pytest.approx(distances_to_root(encoder, sides["text"]).mean())
 
 
-def test_classes_are_named_by_prompts(bundle: Bundle) -> None:
-    encoder = Encoder(bundle, threads=1)
-    seen = encoder.pixels(
-        np.stack([np.full((32, 32, 3), rgb, np.uint8) for rgb in ((255, 0, 0), (0, 0, 255))])
-    )
-    assert classify(encoder, seen, ["blue", "green", "red"]) == ["red", "blue"]
-    tree = ClassTree({"red": ("colour",), "blue": ("colour",)})
-    assert hierarchy(encoder, seen, ["blue", "red"], tree).tie == 2
-
-
 def test_pools_name_no_caption_twice(tmp_path: Path) -> None:
     for name in ("furniture", "everyday"):
         texts = caption_pools.load_pool(name)
@@ -104,17 +91,11 @@ def test_pools_name_no_caption_twice(tmp_path: Path) -> None:
     assert caption_pools.load_pool(str(tmp_path / "mine.txt")) == ("one", "two")
 
 
-def test_every_kind_of_furniture_is_on_the_tree() -> None:
-    tree = read_tree(TREE)
-    assert all("furniture" in tree.ancestors(kind) for kind in kinds.KINDS)
-
-
 def test_the_command_walks_one_and_many(
     bundle: Bundle, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("pool.txt").write_text("red\ngreen\nblack\n", encoding="utf-8")
-    Path("tree.json").write_text('{"red": "colour", "blue": "colour"}', encoding="utf-8")
     files = ["--captions", "pool.txt", "--json", "out.json", "--html", "out.html"]
     given = ["traverse", str(bundle.folder), *files]
     assert main([*given, "--text", "red <box>"]) == 0
@@ -127,10 +108,9 @@ def test_the_command_walks_one_and_many(
         ManifestEntry(c, images=(p,), texts=(f"a {c} box",), meta={"kind": c}) for c, p in pictures.items()
     ]
     manifest.write(Path("m.jsonl"), items)
-    assert main([*given, "--manifest", "m.jsonl", "--tree", "tree.json"]) == 0
+    assert main([*given, "--manifest", "m.jsonl"]) == 0
     told = json.loads(Path("out.json").read_text(encoding="utf-8"))
     assert told["items"] == 2
-    assert told["hierarchy"]["accuracy"] == 1
     assert set(told["distances"]) == set(told["mean"]["distances"]) == {"shape", "pool", "text"}
     far, near = (one["text"]["mean"] for one in (told["distances"], told["mean"]["distances"]))
     assert abs(far - near) <= told["mean"]["distance"]

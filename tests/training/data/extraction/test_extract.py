@@ -22,7 +22,7 @@ from multifold.manifest import ManifestEntry, write
 from multifold.types import Features
 from tests.training.data.sources.test_folder import CUBE
 from training.data.extraction import extract as workers
-from training.data.extraction.extract import PROBLEMS, ExtractionOrder, extract_features
+from training.data.extraction.extract import ExtractionOrder, extract_features
 from training.data.extraction.parts import FeatureExtractor, ManifestPart, PartFeatures
 
 BUNDLE = Path(__file__).resolve().parents[4] / "bundles" / "furniture"
@@ -138,22 +138,6 @@ def test_killed_processes_are_replaced(
     assert "left out broken-mesh" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")  # Ray warns of its own ways
-def test_a_killed_worker_of_a_cluster_is_replaced(things: Path, tmp_path: Path) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: it comes with the extra 'cluster'")
-
-    def ours(pid: int) -> bool:
-        return command(pid).startswith("ray::") and "MapWorker" in command(pid) and os.getpid() in above(pid)
-
-    with killing(ours) as killed:
-        words = ["features", str(things), str(BUNDLE), str(tmp_path), "--items", str(SIZE), "--workers", "2"]
-        assert main([*words, "--cluster", "local"]) == 0
-    assert len(killed) == 1
-    check(things, tmp_path)
-    assert (tmp_path / PROBLEMS).exists()
-
-
 def test_workers_that_always_die_are_given_up(things: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from concurrent.futures.process import BrokenProcessPool
 
@@ -164,31 +148,6 @@ def test_workers_that_always_die_are_given_up(things: Path, monkeypatch: pytest.
     parts = ExtractionOrder(things, BUNDLE, things.parent / "out", SIZE).parts()
     with pytest.raises(MultifoldError, match="workers were killed 5 times in a row"):
         list(workers.work_in_processes(BUNDLE, parts, 2))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_a_part_that_always_kills_its_worker_of_a_cluster_is_given_up(
-    things: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("ray", reason="Ray is not installed: it comes with the extra 'cluster'")
-    from training.data.extraction import cluster
-
-    class Dies:
-        def __init__(self, _: str) -> None:
-            self.tries = tmp_path / "tries"
-
-        def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-            with open(self.tries, "ab") as out:
-                out.write(b".")
-            os.kill(os.getpid(), signal.SIGKILL)
-            return batch
-
-    monkeypatch.setattr(cluster, "_Actor", Dies)
-    parts = ExtractionOrder(things, BUNDLE, tmp_path, 99).parts()
-    with pytest.raises(MultifoldError, match="workers were killed 5 times in a row"):
-        list(cluster.work_on_cluster(BUNDLE, parts, 1, cluster.LOCAL))
-    assert (tmp_path / "tries").stat().st_size == workers.MOST_DEATHS
 
 
 def test_a_refused_manifest_leaves_nothing(tmp_path: Path) -> None:
@@ -236,10 +195,3 @@ def parent(pid: int) -> int:
         return int(Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(")")[2].split()[1])
     except (OSError, ValueError):
         return 0
-
-
-def above(pid: int) -> list[int]:
-    found = []
-    while (pid := parent(pid)) > 1:
-        found.append(pid)
-    return found

@@ -89,8 +89,6 @@ class MeshFile(NamedTuple):
 
 @dataclass(frozen=True)
 class RenderSettings:
-    """How meshes are drawn and saved."""
-
     out: Path
     rig: str
     size: int
@@ -120,8 +118,6 @@ class RenderSettings:
 
 @dataclass(frozen=True)
 class RenderOutcome:
-    """How a run ended for each mesh."""
-
     rendered: int
     done: tuple[str, ...]  # rendered now or before
     skipped: Mapping[str, str]  # name -> reason

@@ -13,7 +13,6 @@ _LETTER = 6  # pixels, of the built-in font
 
 
 def page_count(record: RenderRecord, names: Sequence[str]) -> int:
-    """How many pages these meshes fill."""
     return -(-len(names) // (ROWS * _layout(record, names)[1]))
 
 

@@ -155,7 +155,6 @@ class MeshModel:
 
     @cached_property
     def colored(self) -> bool:
-        """Whether any vertex has a colour of its own."""
         return bool((self.colors != 1).any())
 
 

@@ -38,8 +38,6 @@ _CRYSTAL = """OFF
 
 @dataclass(frozen=True)
 class EngineCheck:
-    """What one engine did."""
-
     engine: RenderEngine
     works: bool
     chosen: bool  # by `auto`

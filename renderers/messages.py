@@ -40,7 +40,6 @@ class MeshRequest:
 
     @classmethod
     def decode(cls, data: bytes) -> "MeshRequest":
-        """What `frame` has made a message of."""
         fields = json.loads(data)
         order = fields["order"]
         if order.get("points"):

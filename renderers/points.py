@@ -45,7 +45,6 @@ class PointSample:
 
     @classmethod
     def decode(cls, data: bytes, count: int) -> "PointSample":
-        """What `encode` has made of so many points."""
         numbers = np.frombuffer(data, "<f4", 6 * count).astype(np.float32).reshape(2, count, 3)
         colors = np.frombuffer(data, np.uint8, offset=24 * count).reshape(count, 3)
         return cls(numbers[0], numbers[1], colors)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.collections.service import CollectionService
@@ -39,6 +39,7 @@ from multifold.files.folder import FileProblem
 from multifold.machine import cores, lower_thread_priority
 from multifold.types import FolderState
 from multifold.wire.administration import FolderAnswer, FolderStatus, RefusedFile
+from renderers.lanes import TOO_LONG
 from renderers.mesh.formats.mesh_file import peek_companions
 
 log = logging.getLogger("multifold.app")
@@ -57,6 +58,7 @@ class RefusedFiles:
     problems: list[FileProblem] = field(default_factory=list)
     notes: list[FileProblem] = field(default_factory=list)
     failed: dict[str, tuple[tuple[FileStamp, ...], FileProblem]] = field(default_factory=dict)  # by path
+    slow: dict[str, tuple[FileStamp, ...]] = field(default_factory=dict)  # paths that were tried again
     unread: dict[str, FileStamp] = field(default_factory=dict)  # paths of which no item came, by name alone
 
     def choose(self, plan: IngestPlan) -> list[IngestTask]:
@@ -81,9 +83,21 @@ class RefusedFiles:
         by_id = {task.id: task for task in tasks}
         for problem in pipeline.skipped:
             task = by_id[problem.name]
-            problem = replace(problem, name=str(task.payload["path"]))
+            path = str(task.payload["path"])
+            files = [*task.images, *([] if task.mesh is None else [task.mesh.path])]
+            others = [file.name for file in files if file.name != Path(path).name]
+            beside = f" With it, {' and '.join(others)} is left out." if others else ""
+            problem = FileProblem(path, f"{problem.reason}{beside}")
             self.failed[problem.name] = task.stamps, problem
             self.problems.append(problem)
+
+    def drop_slow(self) -> bool:
+        """Let meshes that took too long be tried once more; whether there are any."""
+        slow = [path for path, (_, problem) in self.failed.items() if TOO_LONG in problem.reason]
+        again = [path for path in slow if self.slow.get(path) != self.failed[path][0]]
+        for path in again:
+            self.slow[path], _ = self.failed.pop(path)
+        return bool(again)
 
 
 class FolderFollower:
@@ -126,7 +140,7 @@ class FolderFollower:
             try:
                 looks = SETTLE_LOOKS if self._status.state == "watching" else 0
                 before = self._watch.settled(looks)
-                if self._pass(before):
+                if self._pass(before) and not self._refused.drop_slow():
                     self._show("watching")
                     self._watch.wait_for_change(before)
             except IngestStoppedError:

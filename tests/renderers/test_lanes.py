@@ -10,7 +10,7 @@ from renderers import lanes
 from renderers import sandbox as sandbox_module
 from renderers.contracts import MeshError
 from renderers.lanes import Deadline, RenderLane, SlowMeshError
-from renderers.messages import MeshRequest
+from renderers.messages import MeshRequest, WorkerLostError
 from renderers.orders import MeshReport, MeshSource, RenderedMesh, ViewOrder
 from renderers.processes import Worker
 from renderers.sandbox import Sandbox
@@ -68,3 +68,17 @@ def test_a_slow_mesh_has_its_limit_in_every_lane(lane: RenderLane) -> None:
             with pytest.raises(MeshError, match=r"longer than 0\.2 seconds"):
                 hasty.draw(MESH, SLOW, lane=lane)
             assert hasty.draw(MESH, QUICK, lane="quick") is DRAWN
+
+
+def test_what_waits_for_a_processor_is_not_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has as much again as others took from it, but not for ever."""
+    clock = iter([0.0, 0.01, 0.2])
+    deadline = Deadline(0.2)
+    deadline.start(lambda: next(clock))
+    deadline.pass_on()
+    with pytest.raises(WorkerLostError, match=r"longer than 0\.2 seconds"):
+        deadline.pass_on()
+    monkeypatch.setattr(lanes, "BUSY_FACTOR", 0)
+    deadline.start(lambda: 0.0)
+    with pytest.raises(WorkerLostError):
+        deadline.pass_on()

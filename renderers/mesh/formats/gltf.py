@@ -65,7 +65,6 @@ class MeshInstance:
 
     @property
     def key(self) -> tuple[int, tuple[float, ...]]:
-        """What decides its shape, before it is placed."""
         return self.mesh, self.weights
 
 

@@ -23,6 +23,8 @@ from index.collection import Collection
 from index.store import browse
 from multifold.client import Client
 from multifold.files.folder import FolderContents
+from renderers.contracts import MeshError
+from renderers.lanes import TOO_LONG
 from renderers.mesh.formats.mesh_file import find_companions, peek_companions
 from renderers.orders import RenderedMesh
 from tests.app.house import House, box, house, png
@@ -186,12 +188,14 @@ def test_what_cannot_be_read_is_told_by_name_and_tried_again_once_it_changes(
 
     monkeypatch.setattr(ObservationEncoder, "draw", note)
     (root / "broken.glb").write_bytes(b"this is no mesh")
+    (root / "broken.png").write_bytes(png("green"))
     (root / "scene.blend").write_bytes(b"BLENDER")
     with house(root.parent / "data", bundle, folder=root) as own, Client(own.url) as client:
         rest(own, lambda: len(ids(own)) == 2)
         reasons = {one.name: one.reason for one in client.folder().refused}
         assert set(reasons) == {"broken.glb", "scene.blend"}
         assert "not a GLB file" in reasons["broken.glb"]
+        assert "With it, broken.png is left out." in reasons["broken.glb"]
         assert "Blender" in reasons["scene.blend"]
         assert told(own)["folder"]["refused"] == 2
         (root / "more.png").write_bytes(png("green"))
@@ -202,6 +206,26 @@ def test_what_cannot_be_read_is_told_by_name_and_tried_again_once_it_changes(
         (root / "scene.blend").unlink()
         rest(own, lambda: own.best(text="yellow", target="shape") == "broken")
         assert told(own)["refused"] == []
+
+
+def test_a_mesh_that_took_too_long_is_tried_once_more(
+    root: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    draw = ObservationEncoder.draw
+
+    def slow_at_first(self: ObservationEncoder, mesh: MeshPath) -> RenderedMesh:
+        tried.append(mesh.path.stem)
+        if mesh.path.stem == "huge" or tried.count(mesh.path.stem) == 1:
+            raise MeshError(f"{TOO_LONG} 20 seconds")
+        return draw(self, mesh)
+
+    monkeypatch.setattr(ObservationEncoder, "draw", slow_at_first)
+    (root / "huge.glb").write_bytes(box("green"))
+    with house(root.parent / "data", bundle, folder=root) as own:
+        rest(own, lambda: own.best(text="blue", target="shape") == "deep/blue crate")
+        assert [one["name"] for one in told(own)["refused"]] == ["huge.glb"]
+    assert (tried.count("huge"), tried.count("blue crate")) == (2, 2)
 
 
 def test_a_caption_of_nothing_is_told(root: Path, bundle: Path) -> None:

@@ -160,8 +160,13 @@ def refusal(error: MultifoldError) -> Refusal:
     return Refusal(status_and_code(error)[1], str(error))
 
 
-def refuse_all(errors: Sequence[Exception], answer: BulkAnswer | BatchSearchAnswer) -> None:
-    """Refuse a request of several things, of which none was done; the answer stands beside the error."""
+def status_of_several(errors: Sequence[Exception], count: int, answer: BulkAnswer | BatchSearchAnswer) -> int:
+    """The status of a request of several things: 207 where some were refused.
+
+    If none was done, an error is raised, which has the answer beside it.
+    """
+    if len(errors) < count:
+        return 207 if errors else 200
     first = errors[0]
     reasons = {status_and_code(one) for one in errors}
     if len(reasons) == 1 and status_and_code(first)[0] in LATER:  # the same request may be answered then

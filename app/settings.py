@@ -3,8 +3,10 @@
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from app.operations.keys import ApiKey, ApiKeyError, parse_keys, read_keys, read_toml
 from index.cluster.contracts import MilvusAddress
@@ -30,6 +32,23 @@ FeedbackPolicy: TypeAlias = Literal["off", "verdicts", "text", "all"]
 
 class SettingsError(MultifoldError):
     """An invalid setting. The message names it and the reason."""
+
+
+@dataclass(frozen=True)
+class RemoteCollection:
+    """A collection of another service; None stands for its default one."""
+
+    url: str
+    collection: str | None
+    key: str | None
+
+
+def split_pairs(text: str, setting: str) -> dict[str, str]:
+    """`NAME=VALUE`, separated by commas."""
+    pairs = [one.partition("=") for one in split_list(text)]
+    if wrong := [name for name, equals, value in pairs if not (name and equals and value)]:
+        raise SettingsError(f"{setting}: {wrong[0]!r} is not written as NAME=VALUE")
+    return {name: value for name, _, value in pairs}
 
 
 def split_list(text: str) -> list[str]:
@@ -81,11 +100,18 @@ class Settings(BaseSettings):
     max_files: Annotated[int, Field(ge=1)] = 64
     """Most files in one request."""
     max_batch: Annotated[int, Field(ge=1)] = 256
-    """Most searches, items or inputs in one request."""
+    """Most searches or inputs in one request."""
+    max_items: Annotated[int, Field(ge=1)] = 1_000
+    """Most items that one request writes."""
     max_hits: Annotated[int, Field(ge=1)] = 10_000
     """Most hits for which the searches of one request ask together."""
     max_pixels: Annotated[int, Field(ge=64)] = 64_000_000
     """Most pixels of one picture."""
+    remotes: str = ""
+    """Collections of other services, which a search of several may name, as `NAME=URL`, separated by commas.
+    A path of the URL names the collection there."""
+    remote_keys: SecretStr = SecretStr("")
+    """API keys for them, as `NAME=KEY`, separated by commas."""
     fetch_hosts: str = ""
     """Hosts from which items may name files by URL, as `HOST` or `HOST:PORT`, separated by commas.
     `public` means every public host."""
@@ -111,7 +137,8 @@ class Settings(BaseSettings):
     """Processes that render uploaded meshes. Of two or more, one is left to meshes that are quick. The first
     starts with the service, others when they are needed."""
     render_seconds: Annotated[float, Field(gt=0)] = 20.0
-    """Longest time for rendering one mesh, in seconds."""
+    """Longest time for rendering one mesh, in seconds of the processor. By the clock it may be ten times
+    that."""
     lexical: Literal["auto", "off"] = "auto"
     """Whether a search also matches the words of its query."""
     photo_texts: Literal["auto", "off"] = "auto"
@@ -176,6 +203,17 @@ class Settings(BaseSettings):
     def origins(self) -> list[str]:
         """Origins whose pages may send requests."""
         return split_list(self.cors)
+
+    @property
+    def remote_collections(self) -> dict[str, RemoteCollection]:
+        """Collections of other services, by the names that they have here."""
+        keys = split_pairs(self.remote_keys.get_secret_value(), "remote_keys")
+        found = {}
+        for name, url in split_pairs(self.remotes, "remotes").items():
+            parts = urlsplit(url)
+            collection = parts.path.strip("/").rpartition("/")[2] or None
+            found[name] = RemoteCollection(f"{parts.scheme}://{parts.netloc}", collection, keys.get(name))
+        return found
 
     def known_keys(self) -> list[ApiKey]:
         keys = parse_keys(self.keys.get_secret_value())

@@ -144,6 +144,7 @@ class Presence:
     well: bool  # whether anything stands out
     unlike: bool = False  # whether the query gains less than nearly all questions of the collection's own
     error: float | None = None  # how often the answer may lack what is meant, where that was asked
+    everything: float | None = None  # nats that all items of the collection say together
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,11 @@ They can be filtered by (`machine_tags.kind`) and counted. No search reads their
 on them, so that a model does not learn from itself.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from app.collections.payloads import change_items, pages
 from app.collections.service import CollectionService
 from index.store import browse
 from index.store.filters import AndFilter, ExistsFilter, Filter
@@ -17,7 +18,6 @@ from multifold.payload import MACHINE_TAGS
 from multifold.types import Item
 
 NO_KEY = "tags"  # of tags that are values of no key
-ITEMS_A_CHANGE = 200  # items that are changed together
 
 
 def tags_in(payload: Mapping[str, Any], key: str) -> list[str]:
@@ -41,7 +41,7 @@ def accept_tags(
     found = {name: service.collection.get(name) for name in tags}
     missing = [name for name, item in found.items() if item is None]
     there = [name for name, item in found.items() if item is not None and tags[name]]
-    return [name for some in _pages(there) for name in _change(service, some, changed)], missing
+    return [name for some in pages(there) for name in change_items(service, some, changed)], missing
 
 
 def remove_tags(
@@ -72,19 +72,4 @@ def remove_tags(
     with service.collection.scoring() as (_, now):
         names = browse.list_ids(now, tagged if where is None else AndFilter((where, tagged)))
     chosen = [name for name in names if ids is None or name in set(ids)]
-    return [name for some in _pages(chosen) for name in _change(service, some, changed)]
-
-
-def _change(service: CollectionService, ids: Sequence[str], change: Callable[[Item], Item]) -> list[str]:
-    """Write the items whose payload changes; their ids."""
-    with service.writing:
-        items = [item for name in ids if (item := service.collection.get(name)) is not None]
-        pairs = [(item, change(item)) for item in items]
-        new = [service.repaired(one) for item, one in pairs if one.payload != item.payload]
-        if new:
-            service.collection.upsert(new)
-    return [item.id for item in new]
-
-
-def _pages(names: Sequence[str]) -> Iterable[Sequence[str]]:
-    return [names[start : start + ITEMS_A_CHANGE] for start in range(0, len(names), ITEMS_A_CHANGE)]
+    return [name for some in pages(chosen) for name in change_items(service, some, changed)]

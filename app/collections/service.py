@@ -24,7 +24,7 @@ from app.queries.parts import ItemQueryPart, QueryPart
 from index.collection import Collection
 from index.search.model import EvidenceModel
 from index.search.query import Query
-from index.store.filters import Filter
+from index.store.filters import Filter, parse_filter, ranges_of
 from index.store.item_rows import ItemError
 from index.store.keys import describe_keys, distinct_texts
 from multifold.bundle.encoder import Encoder
@@ -126,6 +126,13 @@ class CollectionService:
                 PayloadVocabulary(keys, lambda wanted: collection.read(distinct_texts, wanted)),
             )
         return self._vocabulary[1]
+
+    async def filter_of(self, raw: Mapping[str, Any] | None) -> Filter | None:
+        """A filter as it is written; an empty one lets everything through."""
+        where = parse_filter(raw) if raw else None
+        if where is not None and any(ranges_of(where)):
+            (await self.vocabulary()).check_ranges(where)
+        return where
 
     def item(self, name: str) -> Item:
         item = self.collection.get(name)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from index.store.filters import JOINS
+from index.store.filters import JOINS, Filter, FilterError, ranges_of
 from index.store.keys import KeyValues
 from multifold.payload import FILE_KEYS
 
@@ -45,6 +45,17 @@ class PayloadVocabulary:
             for text in texts:
                 values.setdefault(text.lower(), {}).setdefault(key, []).append(text)
         return values
+
+    def check_ranges(self, where: Filter) -> None:
+        """Refuse comparisons with what never stands under a key: of numbers with a text, or of texts."""
+        for one in ranges_of(where):
+            has = self.keys.get(one.key)
+            if has is None or has.numbers == (has.texts is not None):
+                continue
+            if one.of_texts and has.numbers:
+                raise FilterError(f"{one.key!r} has numbers: compare it with a number, not with a text.")
+            if not one.of_texts and not has.numbers:
+                raise FilterError(f"{one.key!r} has texts: compare it with a text, not with a number.")
 
     def names(self, word: str) -> bool:
         """Whether a word is the name of a key."""

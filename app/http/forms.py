@@ -27,7 +27,8 @@ ITEM_OBJECTS = ("payload", "vectors")
 OBJECTS = (*SEARCH_OBJECTS, *ITEM_OBJECTS)
 FILE_FIELDS = ("image", "mesh")
 FILE_LISTS = ("images",)
-FORM_FIELDS = (*SEARCH_FIELDS, "mesh_format", *(one.name for one in fields(SearchOptions)))
+LISTS = ("fields", "as_text", "collections")  # of a search
+FORM_FIELDS = (*SEARCH_FIELDS, "mesh_format", "collections", *(one.name for one in fields(SearchOptions)))
 NUMBER_FIELDS = tuple(one.name for one in fields(SearchOptions) if one.metadata.get("strict"))
 ITEM_FIELDS = tuple(one.name for one in fields(NewItem))
 
@@ -54,10 +55,11 @@ def check_form(request: Request) -> None:
 async def read_search_form(form: FormData) -> Search:
     """A search with one text, image or mesh."""
     check_fields(form, FORM_FIELDS)
-    others = (*SEARCH_FIELDS, *SEARCH_OBJECTS, "mesh_format")
+    others = (*SEARCH_FIELDS, *SEARCH_OBJECTS, *LISTS, "mesh_format")
     options: dict[str, Any] = {name: value for name, value in form.items() if name not in others}
-    if chosen := form.getlist("fields"):
-        options["fields"] = [text_field(name) for name in chosen]
+    lists = {name: [text_field(one) for one in form.getlist(name)] or None for name in LISTS}
+    collections = lists.pop("collections")
+    options |= {name: values for name, values in lists.items() if values}
     for name in SEARCH_OBJECTS:
         if text := plain_field(form.get(name)):
             options[name] = json_object(text, name)
@@ -68,7 +70,8 @@ async def read_search_form(form: FormData) -> Search:
         raise one_of_error((*QUERY_FIELDS, "mix"), [name for name, _ in asked])
     ((name, value),) = asked
     asked_with = {name: text_field(value) if name == "text" else await file_field(value)}
-    return Search.of(known, mesh_format=plain_field(form.get("mesh_format")), **asked_with)
+    mesh_format = plain_field(form.get("mesh_format"))
+    return Search.of(known, mesh_format=mesh_format, collections=collections, **asked_with)
 
 
 async def read_item_form(form: FormData, item_id: str | None) -> NewItem:

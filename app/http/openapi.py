@@ -9,6 +9,7 @@ from pydantic.json_schema import models_json_schema
 
 from app.errors import CODES, STATUSES
 from app.http.access import required_scope
+from multifold.wire.messages import Answer
 
 COLLECTION_PATH = "/v1/collections/{collection}"
 SCHEMA_REFERENCE = "#/components/schemas/{model}"
@@ -74,6 +75,11 @@ def error_schemas() -> dict[str, Any]:
     _, described = models_json_schema([(ErrorAnswer, "serialization")], ref_template=SCHEMA_REFERENCE)
     schemas: dict[str, Any] = described["$defs"]
     return schemas
+
+
+def some_refused(model: type[Answer]) -> dict[int | str, dict[str, Any]]:
+    """The answer of a request of several things, of which some were refused."""
+    return {207: {"model": model, "description": "some were refused; the answer says which, and why"}}
 
 
 def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:

@@ -28,8 +28,8 @@ from app.search.understanding import join_filters, narrowed, take_back, understa
 from app.settings import Settings
 from index.search.model import EvidenceModel
 from index.search.query import Query
-from index.store.filters import Filter, parse_filter
-from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Presence, Side, Target
+from index.store.filters import Filter
+from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Side, Target
 from multifold.wire.search import LexicalMode, SearchOptions
 
 DUPLICATE_REACH_FACTOR = 2  # times as many hits are compared to fold duplicates,
@@ -51,6 +51,7 @@ class SearchHits:
     here: bool | None = None  # whether the collection has what is meant, but for the error that was asked
     error: float | None = None  # how often an answer like this lacks what is meant, where that was asked
     next: str | None = None  # the cursor of the following page
+    everything: float | None = None  # nats that all items say together
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ async def search(
         here=here,
         error=promised_error(planned, ranked),
         next=following,
+        everything=ranked[0].presence.everything if ranked and ranked[0].presence else None,
     )
 
 
@@ -127,7 +129,7 @@ async def plan_search(
     sharing: int,
 ) -> PlannedSearch:
     """Read the filter, the conditions of a text and the page, and refuse what cannot be answered."""
-    where = narrow_filter(options, where)
+    where = join_filters([where, await service.filter_of(options.filter)])
     options = replace(options, target=choose_target(service, parts, options))
     words = options.lexical or service.settings.lexical
     alone = words == "auto" and options.target in ("item", "any") and side_of(parts) == "text"
@@ -152,11 +154,6 @@ def choose_target(service: CollectionService, parts: WeightedParts, options: Sea
         return options.target
     sides = [side for side in SIDES if service.collection.engines.choice(side)]
     return sides[0] if len(sides) == 1 else "item"
-
-
-def narrow_filter(options: SearchOptions, where: Filter | None) -> Filter | None:
-    """The filter of the options, and of those items only what `where` lets through."""
-    return join_filters([where, parse_filter(options.filter) if options.filter else None])
 
 
 def check_confidence(parts: WeightedParts, options: SearchOptions, words: LexicalMode) -> None:
@@ -338,5 +335,5 @@ def is_unlike(hits: Sequence[Hit]) -> bool:
 
 def unmeasured(hit: Hit) -> Hit:
     """A hit of a query that nothing is known of like it, but for how much it says."""
-    presence = hit.presence and Presence(hit.presence.gain, well=hit.presence.gain >= 0)
+    presence = hit.presence and replace(hit.presence, well=hit.presence.gain >= 0, unlike=False, error=None)
     return replace(hit, confidence=None, presence=presence)

@@ -26,12 +26,12 @@ class BestHit:
 def judge_presence(model: SideModel, rivals: Rivals, first: BestHit, lacks_phrase: bool) -> Presence:
     """What the best candidates say of it."""
     if lacks_phrase:
-        return Presence(-math.inf, well=False)
+        return Presence(-math.inf, well=False, everything=rivals.everything)
     outcomes = model.outcomes.get(class_of(rivals.length, rivals.strange), ())
     gain = rivals.gain - model.least_gain(rivals.strange)
     stands_out = gain >= 0 and first.sight >= TRUSTED_SIGHT if math.isnan(first.alike) else first.alike >= 0
     well = stands_out or first.confidence >= LIKELY
-    return Presence(gain, well, is_unlike(outcomes, rivals.gain))
+    return Presence(gain, well, is_unlike(outcomes, rivals.gain), everything=rivals.everything)
 
 
 @dataclass(frozen=True)

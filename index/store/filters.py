@@ -70,6 +70,11 @@ class RangeFilter:
     lt: str | float | None = None
     lte: str | float | None = None
 
+    @property
+    def of_texts(self) -> bool:
+        """Whether its bounds are texts."""
+        return any(isinstance(bound, str) for bound in (self.gt, self.gte, self.lt, self.lte))
+
 
 @dataclass(frozen=True)
 class PrefixFilter:
@@ -208,6 +213,17 @@ def all_of(parts: Sequence[Filter]) -> Filter:
     return parts[0] if len(parts) == 1 else AndFilter(tuple(parts))
 
 
+def ranges_of(where: Filter) -> Iterator[RangeFilter]:
+    """The comparisons in a filter."""
+    if isinstance(where, RangeFilter):
+        yield where
+    elif isinstance(where, NotFilter):
+        yield from ranges_of(where.part)
+    elif isinstance(where, (AndFilter, OrFilter)):
+        for part in where.parts:
+            yield from ranges_of(part)
+
+
 def _size(part: Filter) -> int:
     if isinstance(part, (AndFilter, OrFilter)):
         return 1 + sum(_size(one) for one in part.parts)
@@ -301,6 +317,6 @@ def _among(leaf: OneOfFilter) -> Iterator[Condition]:
 
 def _between(leaf: RangeFilter) -> Condition:
     bounds = {name: bound for name in RANGE if (bound := getattr(leaf, name)) is not None}
-    kind = "text" if any(isinstance(bound, str) for bound in bounds.values()) else "number"
+    kind = "text" if leaf.of_texts else "number"
     compared = (COMPARISONS[name](facts.c[kind], bound) for name, bound in bounds.items())
     return and_(facts.c.kind == kind, *compared)

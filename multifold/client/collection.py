@@ -93,13 +93,31 @@ class CollectionMethods(ServiceAddress):
         return ask(item_wire.ItemWriteAnswer, "PATCH", self._item(id), body)
 
     @service_method
-    def get(self, id: str) -> Call[item_wire.StoredItem]:
+    def update_many(
+        self,
+        ids: Sequence[str] | None = None,
+        *,
+        filter: Mapping[str, Any] | None = None,
+        payload: Mapping[str, Any],
+    ) -> Call[int]:
+        """Change the payload of these items, or of those that a filter lets through; gives how many."""
+        body = item_wire.ItemChangeBody(filter, ids, payload)
+        asked = ask(item_wire.ChangeAnswer, "POST", f"{self._at}/items/change", body)
+        return asked.then(lambda answer: answer.changed)
+
+    @service_method
+    def get(self, id: str, *, vectors: bool = False) -> Call[item_wire.StoredItem]:
         """An item with its payload and all its observations."""
-        return ask(item_wire.StoredItem, "GET", self._item(id))
+        return ask(item_wire.StoredItem, "GET", self._item(id) + ("?vectors=true" if vectors else ""))
 
     @paged_method
     def items(
-        self, filter: Mapping[str, Any] | None = None, page: int = 100, sort: str = "id"
+        self,
+        filter: Mapping[str, Any] | None = None,
+        page: int = 100,
+        sort: str = "id",
+        *,
+        vectors: bool = False,
     ) -> Pages[item_wire.StoredItem]:
         """All items, or those that a filter lets through; read page by page.
 
@@ -107,7 +125,7 @@ class CollectionMethods(ServiceAddress):
         """
 
         def one_page(after: str | None) -> Call[tuple[Sequence[item_wire.StoredItem], str | None]]:
-            body = item_wire.ItemScrollBody(filter, sort, after, page)
+            body = item_wire.ItemScrollBody(filter, sort, after, page, vectors)
             asked = ask(item_wire.ItemPage, "POST", f"{self._at}/items/scroll", body)
             return asked.then(lambda answer: (answer.items, answer.next))
 

@@ -84,16 +84,34 @@ class ItemFilterBody(Body, example={"filter": {"colour": "red"}}):
     filter: Mapping[str, Any] | None = described('what the payload must be: {"colour": "red"}', default=None)
 
 
-class ItemDeleteBody(ItemFilterBody, one_of=("ids", "filter"), example={"ids": ["chair-1"]}):
-    """Which items to remove: by ids or by a filter."""
+class ChosenItems(ItemFilterBody, one_of=("ids", "filter"), example={"ids": ["chair-1"]}):
+    """Some items, by ids or by a filter."""
 
     ids: Sequence[str] | None = described("these items", default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.ids is None) == (not self.filter):
-            sentence = "say which items to remove by 'ids' or by a 'filter', one of both"
-            raise BodyError("bad_request", sentence)
+            raise BodyError("bad_request", "say which items by 'ids' or by a 'filter', one of both")
+
+
+class ItemDeleteBody(ChosenItems, one_of=("ids", "filter"), example={"ids": ["chair-1"]}):
+    """Which items to remove."""
+
+
+class ItemChangeBody(
+    ChosenItems, one_of=("ids", "filter"), example={"filter": {"colour": "red"}, "payload": {"sold": True}}
+):
+    """What to change of the payload of some items."""
+
+    payload: Mapping[str, Any] = described(
+        "a JSON merge patch for each of them: null takes a key away (RFC 7396)", default_factory=dict
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.payload:
+            raise BodyError("bad_request", "say what to change: 'payload'")
 
 
 class ItemScrollBody(
@@ -109,6 +127,7 @@ class ItemScrollBody(
     )
     after: str | None = described("the `next` of the page before", default=None)
     limit: int = described("most items of the page", default=100, ge=1, le=MAX_PAGE)
+    vectors: bool = described("with the vector of each observation", default=False)
 
 
 def refuse_single_text(texts: object) -> None:
@@ -131,6 +150,9 @@ class ObservationInfo(Answer):
     index: int = described("its place among those of its kind, from 0")
     url: str | None = described("address of its picture; null where it has none", default=None)
     text: str | None = described("of a caption; null else", default=None)
+    vector: tuple[float, ...] | None = described(
+        "its feature, as an item may bring it; null where it was not asked for", default=None
+    )
 
 
 class ItemFile(Answer):
@@ -192,6 +214,13 @@ class ItemCount(Answer):
     """How many items there are."""
 
     count: int = described("of items that the filter lets through")
+
+
+class ChangeAnswer(Answer):
+    """How many items were changed."""
+
+    changed: int = described("whose payload is another one now")
+    version: int = described("number of the collection's last change")
 
 
 class RemovalAnswer(Answer):

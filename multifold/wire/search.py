@@ -32,8 +32,10 @@ MAX_WEIGHT = 1000
 MAX_FACET_HITS = 2_000
 MAX_HIT_FIELDS = 64
 MAX_UNDERSTOOD = 32
+MAX_COLLECTIONS = 32
 ALWAYS_FIELDS = ("id", "score", "confidence", "modality", "matched")  # that each hit has
 HIT_FIELDS = ("payload", "words", "looks_like", "evidence", "duplicates")  # that a hit may lack
+ASKED_FIELDS = ("vectors",)  # that it has only where they are named
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
 
 
@@ -132,7 +134,8 @@ class SearchOptions(Body):
     explain: bool = described("give the index score of each side of a hit too", default=False)
     fields: Sequence[str] | None = described(
         "what hits carry beside id, score, confidence and match: 'payload', a key of it such as "
-        "'payload.price', 'words', 'looks_like', 'evidence' and 'duplicates'; else all of these",
+        "'payload.price', 'words', 'looks_like', 'evidence' and 'duplicates', else all of these; and "
+        "'vectors', that of the match",
         default=None,
         max_length=MAX_HIT_FIELDS,
     )
@@ -153,9 +156,11 @@ class SearchOptions(Body):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in self.fields or ():
-            if name not in (*ALWAYS_FIELDS, *HIT_FIELDS) and not name.startswith("payload."):
+            known = (*ALWAYS_FIELDS, *HIT_FIELDS, *ASKED_FIELDS)
+            if name not in known and not name.startswith("payload."):
                 sentence = (
-                    f"a hit has no field {name[:40]!r}; there are {', '.join(HIT_FIELDS)} and payload.KEY"
+                    f"a hit has no field {name[:40]!r}; there are "
+                    f"{', '.join((*HIT_FIELDS, *ASKED_FIELDS))} and payload.KEY"
                 )
                 raise BodyError("bad_query", sentence)
         if self.after is not None and self.offset:
@@ -184,6 +189,14 @@ class Search(
     example={"text": "a red chair", "filter": {"price": {"lt": 100}}, "limit": 5},
 ):
     """A search: exactly one of text, image, mesh, id, vector and mix, and how to search with it."""
+
+    collections: Sequence[str] | None = described(
+        "search these instead, and merge their hits: names, aliases, or names of collections elsewhere that "
+        "the service knows; with the target 'item'",
+        default=None,
+        min_length=1,
+        max_length=MAX_COLLECTIONS,
+    )
 
 
 class SimilarBody(SearchOptions, example={"target": "shape", "limit": 5}):
@@ -287,6 +300,7 @@ class SearchHit(Answer, kw_only=True):
     )
     evidence: tuple[EvidenceShare, ...] = described("what each leg says", default=())
     duplicates: tuple[DuplicateItem, ...] = described("others that show the same, if folded", default=())
+    collection: str | None = described("with `collections`: the one that has it", default=None)
 
 
 class SearchTimings(Answer):
@@ -316,7 +330,12 @@ class SearchAnswer(Answer, kw_only=True):
 
     hits: tuple[SearchHit, ...] = described("the items, as many as `limit` allows")
     took_ms: SearchTimings = described("where the time went")
-    version: int = described("sequence number of the collection that answered")
+    version: int = described("sequence number of the collection that answered; of several, the largest")
+    versions: dict[str, int] | None = described("with `collections`: of each that answered", default=None)
+    everything: float | None = described(
+        "nats that all items of the collection say together; a service that merges answers compares it",
+        default=None,
+    )
     bundle: str = described("name of the encoder")
     calibrated_by: ConfidenceBasis | None = described("what confidences were fitted on", default=None)
     matches_well: bool | None = described("false where nothing stands out", default=None)

@@ -20,14 +20,14 @@ SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Shared stores": ("database", "connections", "bucket", "milvus", "milvus_token"),
     "Access": ("keys", "keys_file", "open_read", "fetch_hosts"),
     "Limits of a request": (
-        "max_body", "max_text", "max_files", "max_batch", "max_hits", "max_pixels", "request_timeout",
-        "render_seconds",
+        "max_body", "max_text", "max_files", "max_batch", "max_items", "max_hits", "max_pixels",
+        "request_timeout", "render_seconds",
     ),
     "Threads, processes and memory": (
         "threads", "batch", "queue", "streams", "cache", "decoders", "workers", "renderers",
         "index_memory",
     ),
-    "Search": ("lexical", "understand", "photo_texts"),
+    "Search": ("lexical", "understand", "photo_texts", "remotes", "remote_keys"),
     "Feedback and monitoring": ("feedback", "probe_interval", "log"),
 }  # fmt: skip
 

@@ -144,6 +144,7 @@ def _limits(service: CollectionService) -> LimitsSummary:
         facet_hits=MAX_FACET_HITS,
         mix=MAX_QUERY_PARTS,
         batch=settings.max_batch,
+        batch_items=settings.max_items,
         batch_hits=settings.max_hits,
         waiting=settings.queue,
         seconds=settings.request_timeout,

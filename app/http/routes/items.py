@@ -52,6 +52,7 @@ FOREVER, ASK_AGAIN = "private, max-age=31536000, immutable", "private, no-cache"
 PICTURE_FOLDERS = {"view": "views", "photo": "photos"}
 TAG_LENGTH = 12
 ViewSize = Annotated[int | None, Query(ge=64, le=1024, description="pixels a side; else as stored")]
+WithVectors = Annotated[bool, Query(description="with the vector of each observation")]
 PICTURE = file_route("image/*", "the picture")
 
 
@@ -151,9 +152,9 @@ async def change_item(service: CollectionDep, item_id: str, body: ItemPatchBody)
 
 
 @router.get("/{item_id:path}", responses=error_responses(404, 422))
-async def get_item(item: ItemDep, address: AddressDep) -> StoredItem:
+async def get_item(item: ItemDep, address: AddressDep, vectors: WithVectors = False) -> StoredItem:
     """An item with its payload and all its observations."""
-    return serialize_item(item, address)
+    return serialize_item(item, address, vectors=vectors)
 
 
 @router.delete("/{item_id:path}", responses=error_responses(404, 422))
@@ -210,13 +211,13 @@ async def _blob(
     return Response(await service.run(read, admitted=True), media_type=media, headers=headers)
 
 
-def serialize_item(item: Item, address: str) -> StoredItem:
+def serialize_item(item: Item, address: str, *, vectors: bool = False) -> StoredItem:
     """An item; `address` is that of the collection."""
     home = item_address(address, item.id)
     return StoredItem(
         id=item.id,
         payload=dict(item.payload),
-        observations=tuple(serialize_observation(one, home) for one in item.observations),
+        observations=tuple(serialize_observation(one, home, vectors=vectors) for one in item.observations),
         files=tuple(
             ItemFile(index, f"{home}/files/{index}?v={key[:TAG_LENGTH]}", BlobKey(key).suffix.lstrip("."))
             for index, key in enumerate(item.files)
@@ -230,13 +231,14 @@ def item_address(address: str, name: str) -> str:
     return f"{address}/items/{quote(name, safe='')}"
 
 
-def serialize_observation(observation: Observation, home: str) -> ObservationInfo:
+def serialize_observation(observation: Observation, home: str, *, vectors: bool = False) -> ObservationInfo:
     """An observation of the item at `home`, with the address of its picture, which changes when that does."""
     url = None
     if observation.blob is not None:
         folder = PICTURE_FOLDERS.get(observation.kind)
         url = f"{home}/{folder}/{observation.index}?v={observation.blob[:TAG_LENGTH]}"
-    return ObservationInfo(observation.kind, observation.index, url, observation.text)
+    vector = tuple(observation.feature.ravel().tolist()) if vectors else None
+    return ObservationInfo(observation.kind, observation.index, url, observation.text, vector)
 
 
 def serialize_written(written: WrittenItem) -> ItemWriteAnswer:

@@ -19,7 +19,6 @@ from app.search.cursors import checksum_body, read_mark, write_mark
 from app.search.labelling import Label, as_candidate
 from app.search.search import check_words, make_query
 from index.legs.table import LEGS
-from index.store.filters import parse_filter
 from multifold.analysis.zero_shot import PROMPTS, fill_prompts
 from multifold.types import ConfidenceBasis, Leg
 from multifold.wire import labels as wire
@@ -112,7 +111,7 @@ async def propose_tags(service: CollectionDep, body: TagProposalBody) -> wire.Ta
     """Tags that items may have, each with its confidence. Nothing is written."""
     service.workers.labelling.refuse_if_full()
     labels = await _labels(service, body, body.words)
-    where = parse_filter(body.filter) if body.filter else None
+    where = await service.filter_of(body.filter)
     version = service.collection.version
     belongs = checksum_body("tags", service.name, body)
     after = read_mark(body.after, belongs)
@@ -153,7 +152,7 @@ async def accept_tags(service: CollectionDep, body: TagAcceptBody) -> wire.TagCh
 @router.post("/items/tags:remove", responses=body_errors())
 async def remove_tags(service: CollectionDep, body: TagRemoveBody) -> wire.TagChangeAnswer:
     """Remove machine-made tags: all of them, or those of some items, of a key, or some tags."""
-    where = parse_filter(body.filter) if body.filter else None
+    where = await service.filter_of(body.filter)
     work = partial(machine_tags.remove_tags, service, body.ids, where, body.key, body.tags)
     changed = await service.changes.run(work)
     service.audit("untag", changed, len(changed))

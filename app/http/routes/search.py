@@ -3,27 +3,29 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from fastapi import Request
+from fastapi import Request, Response
 
 from app.collections.service import CollectionService
-from app.errors import refusal, refuse_all
-from app.http.dependencies import AddressDep, CollectionDep
+from app.errors import ApiError, refusal, status_of_several
+from app.http.dependencies import AddressDep, CollectionDep, CollectionsDep
 from app.http.forms import FormRoute, check_form, form_body, read_search_form
-from app.http.openapi import body_errors
+from app.http.openapi import body_errors, some_refused
 from app.http.routers import collection_router
 from app.http.routes.items import ItemRoute, item_address, serialize_observation
 from app.ingest.uploads import check_many
 from app.queries.parts import ItemQueryPart, choose_sides, read_parts
+from app.runtime.collections import Collections
 from app.search.insight import with_looks
+from app.search.many import AskMember, ask_remote, check_several, search_several
 from app.search.paging import SearchPage, choose_keys
 from app.search.reading import Reading
 from app.search.search import SearchHits
 from app.search.search import search as run_search
 from index.store import browse
 from index.store.browse import Choice, ValueCount
-from index.store.filters import parse_filter
 from multifold.errors import MultifoldError
 from multifold.types import Hit
 from multifold.wire.search import (
@@ -50,12 +52,14 @@ from multifold.wire.validation import validate
 router = collection_router()
 
 
-async def search_by_form(request: Request, service: CollectionDep, address: AddressDep) -> SearchAnswer:
+async def search_by_form(
+    request: Request, collections: CollectionsDep, service: CollectionDep
+) -> SearchAnswer:
     """A search by a form, which may hold a file."""
     check_form(request)
     async with request.form(max_files=service.settings.max_files) as form:
         body = await read_search_form(form)
-    return await _answer(service, address, body)
+    return await _answer(collections, service, body)
 
 
 router.add_api_route(  # before the route for JSON, which takes what is left
@@ -66,17 +70,20 @@ router.add_api_route("/search/form", search_by_form, methods=["POST"], tags=["se
 
 
 @router.post("/search", tags=["search"], responses=body_errors(404))
-async def search(service: CollectionDep, address: AddressDep, body: Search) -> SearchAnswer:
-    """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them."""
+async def search(collections: CollectionsDep, service: CollectionDep, body: Search) -> SearchAnswer:
+    """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them.
+
+    With `collections` each of these answers by itself, and the hits are merged by their evidence.
+    """
     service.workers.searching.refuse_if_full()
-    return await _answer(service, address, body)
+    return await _answer(collections, service, body)
 
 
-@router.post("/search/batch", tags=["search"], responses=body_errors(404))
+@router.post("/search/batch", tags=["search"], responses=body_errors(404) | some_refused(BatchSearchAnswer))
 async def search_many(
-    service: CollectionDep, address: AddressDep, body: BatchSearchBody
+    collections: CollectionsDep, service: CollectionDep, body: BatchSearchBody, response: Response
 ) -> BatchSearchAnswer:
-    """Several searches at once; one that cannot be answered says why and leaves the others alone.
+    """Several searches at once; one that cannot be answered says why and leaves the others alone (207).
 
     If none can be answered, the answer is an error, and has `answers` beside it. All searches together may
     ask for as many hits as `/v1/info` says (`batch_hits`), and share the bytes of a page: where payloads are
@@ -85,13 +92,12 @@ async def search_many(
     service.workers.searching.refuse_if_full()
     check_many(len(body.searches), "searches", service.settings.max_batch)
     searches = [_read_search(raw) for raw in body.searches]
-    hits = sum(one.limit for one in searches if isinstance(one, Search))
+    hits = sum(one.limit * len(one.collections or "1") for one in searches if isinstance(one, Search))
     check_many(hits, "hits (`limit` of all searches together)", service.settings.max_hits)
-    found = await asyncio.gather(*(_attempt(service, address, one, len(searches)) for one in searches))
+    found = await asyncio.gather(*(_attempt(collections, service, one, len(searches)) for one in searches))
     refusals = [one for one in found if isinstance(one, MultifoldError)]
     answer = BatchSearchAnswer(tuple(map(_outcome, found)))
-    if len(refusals) == len(found):
-        refuse_all(refusals, answer)
+    response.status_code = status_of_several(refusals, len(found), answer)
     return answer
 
 
@@ -103,12 +109,12 @@ def _read_search(raw: Mapping[str, Any]) -> Search | MultifoldError:
 
 
 async def _attempt(
-    service: CollectionService, address: str, search: Search | MultifoldError, sharing: int
+    collections: Collections, service: CollectionService, search: Search | MultifoldError, sharing: int
 ) -> SearchAnswer | MultifoldError:
     if isinstance(search, MultifoldError):
         return search
     try:
-        return await _answer(service, address, search, sharing)
+        return await _answer(collections, service, search, sharing)
     except MultifoldError as error:
         return error
 
@@ -119,10 +125,30 @@ def _outcome(found: SearchAnswer | MultifoldError) -> BatchSearchOutcome:
     return BatchSearchOutcome(found)
 
 
-async def _answer(service: CollectionService, address: str, body: Search, sharing: int = 1) -> SearchAnswer:
+async def _answer(
+    collections: Collections, service: CollectionService, body: Search, sharing: int = 1
+) -> SearchAnswer:
+    if body.collections is None:
+        return await _answer_alone(service, collections.address(service), sharing, body)
+    check_several(body)
+    names = dict.fromkeys(body.collections)
+    members = {name: await _member(collections, name, sharing * len(names)) for name in names}
+    return await search_several(members, body, read_parts(body, service.settings.max_text))
+
+
+async def _answer_alone(service: CollectionService, address: str, sharing: int, body: Search) -> SearchAnswer:
     async with service.workers.searching.turn():
         found = await run_search(service, read_parts(body, service.settings.max_text), body, sharing=sharing)
         return serialize_answer(found, service, address, body.fields)
+
+
+async def _member(collections: Collections, name: str, sharing: int) -> AskMember:
+    """How a collection is asked, here or elsewhere."""
+    remote = collections.settings.remote_collections.get(name)
+    if remote is not None:
+        return partial(ask_remote, remote)
+    service = await collections.find(name)
+    return partial(_answer_alone, service, collections.address(service), sharing)
 
 
 async def find_similar(
@@ -158,10 +184,12 @@ router.add_api_route(
 @router.post("/facets", tags=["facets"], responses=body_errors(404))
 async def count_facets(service: CollectionDep, body: FacetsBody) -> FacetsAnswer:
     """Count values of payload keys: of all items, of those a filter lets through, or of a query's hits."""
-    chosen = parse_filter(body.filter) if body.filter else None
+    chosen = await service.filter_of(body.filter)
     collection = service.collection
     where: Choice = chosen
     if body.query is not None:
+        if body.query.collections is not None:
+            raise ApiError(422, "bad_query", "facets are of one collection: ask each without 'collections'")
         parts = read_parts(body.query, service.settings.max_text)
         options = replace(body.query, limit=body.best, offset=0, after=None, fields=())
         where = [hit.id for hit in (await run_search(service, parts, options, chosen)).hits]
@@ -199,6 +227,7 @@ def serialize_answer(
         error=found.error,
         warnings=found.warnings,
         next=found.next,
+        everything=found.everything,
     )
 
 
@@ -218,7 +247,7 @@ def serialize_hit(hit: Hit, address: str, chosen: Sequence[str] | None) -> Searc
         score=hit.score,
         confidence=hit.confidence,
         modality=hit.side,
-        matched=serialize_observation(hit.matched, home),
+        matched=serialize_observation(hit.matched, home, vectors="vectors" in fields),
         payload=choose_keys(hit.payload, fields),
         sides=None if hit.sides is None else dict(hit.sides),
         words=tuple(hit.words) if "words" in fields else (),

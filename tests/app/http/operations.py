@@ -27,6 +27,7 @@ SCOPES = {
     ("/v1/items", "post"): "write",
     ("/v1/items/form", "post"): "write",
     ("/v1/items/delete", "post"): "write",
+    ("/v1/items/change", "post"): "write",
     ("/v1/items/scroll", "post"): "read",
     ("/v1/items/count", "post"): "read",
     ("/v1/items/{item_id}/similar", "post"): "read",

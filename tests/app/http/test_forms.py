@@ -75,7 +75,7 @@ def test_meshes_are_checked(shop: House, name: str, data: bytes, reason: str) ->
             [("quality", (None, "1"))],
             422,
             "bad_request",
-            "the fields are text, image, mesh, mesh_format, target",
+            "the fields are text, image, mesh, mesh_format, collections, target",
         ),
         ([("text", (None, " "))], 422, "bad_text", "empty; send words"),
         ([("text", (None, "red")), ("filter", (None, "{"))], 422, "bad_filter", "not JSON"),

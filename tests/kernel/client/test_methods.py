@@ -45,6 +45,11 @@ def test_a_method_has_its_description_and_the_fields_of_its_body() -> None:
         (lambda client: client.similar("a/b", limit=3), "/v1/items/a%2Fb/similar", {"limit": 3}),
         (lambda client: client.update(id="a", texts=["b"]), "/v1/items/a", {"texts": ["b"]}),
         (
+            lambda client: client.update_many(filter={"a": 1}, payload={"b": None}),
+            "/v1/items/change",
+            {"filter": {"a": 1}, "payload": {"b": None}},
+        ),
+        (
             lambda client: client.traverse(MixPart(text="a"), steps=5),
             "/v1/traverse",
             {"text": "a", "steps": 5},

@@ -23,7 +23,7 @@ OBJECT = st.dictionaries(NAME, INNER, max_size=4)
 @pytest.fixture
 def shelf(tmp_path: Path, bundle: Path) -> Iterator[House]:
     """An empty collection of one's own."""
-    with house(tmp_path, bundle, max_batch=20) as opened:
+    with house(tmp_path, bundle, max_items=20) as opened:
         yield opened
 
 
@@ -147,3 +147,61 @@ def test_a_change_that_makes_no_sense_changes_nothing(shelf: House) -> None:
         refused(shelf.client.patch("/v1/items/a", json=body), 422, code)
     refused(shelf.client.patch("/v1/items/none", json={"payload": {"a": 1}}), 404, "not_found")
     assert shelf.service.collection.version == version
+
+
+def test_payloads_of_many_items_are_changed_at_once(shelf: House) -> None:
+    write(shelf, *({"id": f"{n:02}", "texts": ["red"], "payload": {"n": n, "old": 1}} for n in range(6)))
+    change = {"filter": {"n": {"gte": 2}}, "payload": {"old": None, "sold": True}}
+    answer = shelf.client.post("/v1/items/change", json=change).json()
+    assert (answer["changed"], answer["version"]) == (4, shelf.service.collection.version)
+    payloads = {item.id: item.payload for item in shelf.service.collection.scroll()}
+    assert payloads["01"] == {"n": 1, "old": 1}
+    assert payloads["05"] == {"n": 5, "sold": True}
+    again = shelf.client.post("/v1/items/change", json=change).json()
+    assert again["changed"] == 0  # they are so already
+    named = {"ids": ["00", "none"], "payload": {"n": -1}}
+    assert shelf.client.post("/v1/items/change", json=named).json()["changed"] == 1
+    for body, said in (({"ids": ["00"]}, "what to change"), ({"payload": {"a": 1}}, "one of both")):
+        refused(shelf.client.post("/v1/items/change", json=body), 422, "bad_request", said)
+
+
+def test_where_some_are_refused_the_status_says_so(shelf: House) -> None:
+    good, bad = {"id": "a", "texts": ["red"]}, {"id": "b"}
+    for items, status in (([good], 200), ([good, bad], 207), ([bad], 422)):
+        assert shelf.client.post("/v1/items", json={"items": items}).status_code == status
+    fine, wrong = {"text": "red"}, {"text": "red", "filter": {"a": {}}}
+    for searches, status in (([fine], 200), ([fine, wrong], 207), ([wrong], 422)):
+        answer = shelf.client.post("/v1/search/batch", json={"searches": searches})
+        assert answer.status_code == status
+
+
+def test_what_is_compared_is_of_the_kind_that_stands_there(shelf: House) -> None:
+    write(shelf, {"id": "a", "texts": ["red"], "payload": {"price": 20, "made": "2024-05", "size": 3}})
+    write(shelf, {"id": "b", "texts": ["red"], "payload": {"size": "large"}})
+    wrong = {"price": {"lt": "100"}}, {"not": {"or": [{"size": {"gt": 1}}, {"made": {"gte": 2024}}]}}
+    for filter in wrong:  # noqa: A001 (as the body has it)
+        for path, body in (
+            ("search", {"text": "red"}),
+            ("items/count", {}),
+            ("items/scroll", {}),
+            ("items/delete", {}),
+            ("facets", {"keys": ["price"]}),
+        ):
+            response = shelf.client.post(f"/v1/{path}", json=body | {"filter": filter})
+            refused(response, 422, "bad_filter", "compare it with a")
+    mixed = {"or": [{"size": {"gt": 1}}, {"size": {"gt": "a"}}, {"price": {"gt": 90}}, {"none": {"gt": "a"}}]}
+    assert shelf.client.post("/v1/items/count", json={"filter": mixed}).json()["count"] == 2
+
+
+def test_vectors_are_read_as_they_were_brought(shelf: House) -> None:
+    length = shelf.service.encoder.bundle.geometry.feature_dim
+    vectors = [[float(place == one) for place in range(length)] for one in range(2)]
+    write(shelf, {"id": "a", "texts": ["red"], "vectors": {"text": vectors[:1], "image": vectors[1:]}})
+    item = shelf.client.get("/v1/items/a?vectors=true").json()
+    assert [one["vector"] for one in item["observations"]] == vectors
+    (listed,) = shelf.client.post("/v1/items/scroll", json={"vectors": True}).json()["items"]
+    assert listed["observations"] == item["observations"]
+    assert all(one["vector"] is None for one in shelf.client.get("/v1/items/a").json()["observations"])
+    search = {"vector": vectors[1], "side": "image", "target": "image", "fields": ["vectors"]}
+    (hit,) = shelf.client.post("/v1/search", json=search).json()["hits"]
+    assert hit["matched"]["vector"] == vectors[1]

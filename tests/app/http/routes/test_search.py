@@ -14,10 +14,10 @@ from tests import tiny
 from tests.app.answers import refused, uri, write
 from tests.app.house import BOXES, House, box, house, png
 
-HIT = {"id", "score", "confidence", "modality", "matched", "payload"}
+HIT = {"id", "collection", "score", "confidence", "modality", "matched", "payload"}
 HIT |= {"sides", "words", "looks_like", "evidence", "duplicates"}
 TOLD = {"calibrated_by", "matches_well", "warnings", "here", "error", "understood"}  # of all hits
-ANSWER = {"hits", "took_ms", "version", "bundle", "next"} | TOLD
+ANSWER = {"hits", "took_ms", "version", "versions", "everything", "bundle", "next"} | TOLD
 ITEMS = [f"{colour}-{number}" for colour in BOXES for number in range(3)]
 BARE_OBJ = b"mtllib oak.mtl\nusemtl oak\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 
@@ -54,7 +54,8 @@ def test_an_answer_has_the_agreed_shape(shop: House) -> None:
     assert (owner_part(first["payload"]), first["modality"]) == ({"is": "red"}, "shape")
     assert (first["matched"]["kind"], first["matched"]["text"]) == ("view", None)
     (caption,) = hits(shop, text="red thing", target="text", limit=1)
-    assert caption["matched"] == {"kind": "caption", "index": 1, "url": None, "text": "red thing"}
+    matched = {"kind": "caption", "index": 1, "url": None, "text": "red thing", "vector": None}
+    assert caption["matched"] == matched
     for target in ("shape", "image"):
         picture = shop.client.get(hits(shop, text="blue", target=target)[0]["matched"]["url"])
         assert picture.headers["content-type"] in ("image/webp", "image/png")

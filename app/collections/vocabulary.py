@@ -58,7 +58,6 @@ class PayloadVocabulary:
                 raise FilterError(f"{one.key!r} has texts: compare it with a text, not with a number.")
 
     def names(self, word: str) -> bool:
-        """Whether a word is the name of a key."""
         return american(word) in self._by_name
 
     def named(self, word: str, kind: NamedKind = "numbers") -> str | None:

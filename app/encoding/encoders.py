@@ -42,7 +42,6 @@ class OpenEncoders:
         return self._open(self._folder(lambda one: one.vector_id == vector_id, sentence))
 
     def without(self, space: PlainSpace) -> ObservationEncoder:
-        """What collections have that have no encoder, but this space."""
         with self._opening:
             if space not in self._plain:
                 self._plain[space] = ObservationEncoder(NoEncoder(space), self._sandbox, self._settings)

@@ -94,7 +94,6 @@ class ObservationEncoder:
 
     @property
     def renderers(self) -> int:
-        """How many meshes are drawn at once."""
         return self._sandbox.workers
 
     @cached_property

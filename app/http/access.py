@@ -105,7 +105,6 @@ def host_name(host: str) -> str:
 
 @lru_cache
 def is_loopback(name: str) -> bool:
-    """Whether a name or an address is this machine's own."""
     try:
         return ip_address(name).is_loopback
     except ValueError:

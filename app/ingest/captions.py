@@ -83,7 +83,6 @@ def _is_word(word: str) -> bool:
 
 
 def read_mesh_words(mesh: Path) -> MeshWords:
-    """What a file says of itself, if it is glTF."""
     description = _read_description(mesh) if mesh.suffix.lower() in (".glb", ".gltf") else {}
     nodes = [node for key in ("scenes", "nodes", "meshes") for node in _objects(description.get(key))]
     extras = [text for one in (_dict(description.get("asset")), *nodes) for text in _texts(one.get("extras"))]

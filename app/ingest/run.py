@@ -67,7 +67,6 @@ class IngestRequest:
         return first if first.is_dir() else Path(os.path.commonpath([p.resolve().parent for p in self.paths]))
 
     def layout(self, settings: Settings, companions: Callable[[Path, Path], Iterable[Path]]) -> FolderLayout:
-        """How the folder is read."""
         return FolderLayout(EXTENSIONS, companions, self.unit, own_folders(settings), CONVERTERS)
 
 

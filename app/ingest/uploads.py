@@ -111,7 +111,6 @@ class FileFetcher:
         raise _fetch_error(what, f"is redirected more than {MOST_REDIRECTIONS} times")
 
     async def _hop(self, url: httpx.URL, what: str, most: int) -> UploadedFile | httpx.URL:
-        """What is there, or where it is instead."""
         there = url.copy_with(host=await self._checked(url, what))
         asked = {"host": url.netloc.decode(), "accept-encoding": "identity", "user-agent": "multifold"}
         async with (

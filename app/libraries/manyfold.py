@@ -145,7 +145,6 @@ class ManyfoldLibrary:
         return self._tagged_json(path)[0]
 
     def _tagged_json(self, path: str) -> tuple[Mapping[str, Any], str | None]:
-        """What is answered, and its ETag, which tells one version from another."""
         with closing(self._send(f"{self._address}{path}", MEDIA_TYPE)) as response, self._reached():
             if "json" not in response.headers.get("content-type", ""):
                 raise LibraryError(f"{self._address}{path} answers with a page; is that a Manyfold?")
@@ -279,7 +278,6 @@ def _read_credentials(address: str) -> tuple[str, str]:
 
 
 def _origin(address: httpx.URL) -> tuple[str, str, int | None]:
-    """What the token belongs to; the usual port of a scheme is None."""
     return address.scheme, address.host, address.port
 
 

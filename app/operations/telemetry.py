@@ -100,7 +100,6 @@ class Telemetry:
         self._verdicts.labels(collection, verdict).inc()
 
     def watch(self, work: str) -> OnBatch:
-        """What is called after each batch of one kind of work."""
         sizes = self._sizes.labels(work)
         waits = self._waits.labels(work)
         works = self._works.labels(work)
@@ -133,7 +132,6 @@ def _key_label(key: KeyName) -> str:
 
 
 def rate_match(hits: Sequence[Hit]) -> str:
-    """How well the best hit of a search matches, as far as a confidence is known."""
     confidences = [hit.confidence for hit in hits if hit.confidence is not None]
     if not hits:
         return "nothing"

@@ -65,7 +65,6 @@ def _main_axes(rows: Float32[np.ndarray, "n d"], count: int) -> Float32[np.ndarr
 
 
 def class_names() -> list[str]:
-    """What the classes are called, in the classifier's order."""
     return [name for name, _ in _read_classes()]
 
 

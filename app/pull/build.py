@@ -138,7 +138,6 @@ class _BundleBuilder:
         return draft
 
     def _outputs(self, projected: str) -> tuple[str, ...]:
-        """What the output with the features may be called; empty if it is the only one."""
         if self._layout.kind == "immich":
             return ()
         return ("pooler_output",) if self._config.family.startswith("siglip") else (projected,)

@@ -93,7 +93,6 @@ def run(_: argparse.Namespace) -> int:
 
 
 def find_published(name: str) -> PublishedModel | None:
-    """What is listed under a name, in capital or small letters."""
     every: tuple[PublishedModel, ...] = (*ENCODERS, *READERS, *POINTS)
     return next((one for one in every if one.name.lower() == name.lower()), None)
 

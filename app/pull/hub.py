@@ -155,7 +155,6 @@ def _bounded_progress(request: HubRequest) -> type[tqdm]:
 
 @contextmanager
 def _hub_errors(api: HfApi, request: HubRequest) -> Iterator[None]:
-    """What the hub's library raises, as one sentence."""
     try:
         yield
     except PullError:

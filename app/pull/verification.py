@@ -41,7 +41,6 @@ PROBE_NOUNS = (
 
 
 def canary_texts() -> list[str]:
-    """What the canary pictures show, and strange texts."""
     return [f"a {colour} {form}" for colour, form in zip(COLOURS, 2 * FORMS, strict=True)] + [*UNUSUAL_TEXTS]
 
 

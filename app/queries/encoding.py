@@ -176,7 +176,6 @@ class QueryEncoder:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many requests wait, by kind of work."""
         return {
             "text": self._texts.waiting,
             "image": self._pictures.waiting,

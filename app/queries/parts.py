@@ -63,7 +63,6 @@ WeightedParts: TypeAlias = Sequence[tuple[QueryPart, float]]
 
 
 def is_single(parts: WeightedParts) -> bool:
-    """Whether a query has one part only, and not negated."""
     return len(parts) == 1 and parts[0][1] == 1
 
 

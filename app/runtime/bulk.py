@@ -54,7 +54,6 @@ async def _prepare(service: CollectionService, raw: Mapping[str, Any], turns: as
 
 
 def job_handlers(collections: Collections) -> Mapping[str, JobHandler]:
-    """What does each kind of job."""
     return {
         INGEST_JOB: partial(run_ingest, collections),
         REBUILD_JOB: partial(run_rebuild, collections),

@@ -145,7 +145,6 @@ class Collections:
         return "/v1" if plain else f"/v1/collections/{service.name}"
 
     def follower_into(self, service: CollectionService) -> FolderFollower | None:
-        """What follows a folder into this collection."""
         return self.follower if service.name == self.default else None
 
     def open_all(self) -> None:
@@ -256,7 +255,6 @@ class Collections:
         return service
 
     def _metrics(self) -> Iterable[Metric]:
-        """What is read when the metrics are asked for."""
         services = self.services()
         encoders = self.workers.query_encoders()
         waiting = Counter(

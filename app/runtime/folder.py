@@ -125,7 +125,6 @@ class FolderFollower:
         return self._status
 
     def report(self) -> FolderAnswer:
-        """How far it is, and what was left out."""
         refused = tuple(map(self._shown, self._refused.problems[:LISTED_FILES]))
         notes = tuple(map(self._shown, self._refused.notes[:LISTED_FILES]))
         return FolderAnswer(folder=self._status, refused=refused, notes=notes)

@@ -188,7 +188,6 @@ class CollectionCopier:
                     return error
 
     def _read(self, item: Item) -> ItemSource:
-        """What an item was made of; its mesh, if it has views."""
         service = self._source
         blobs = self._from.blobs
         item = service.repaired(item)

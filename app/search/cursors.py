@@ -40,7 +40,6 @@ def read_cursor(cursor: str, belongs: int, *kinds: type) -> list[Any]:
 
 
 def _decode(cursor: str) -> tuple[int, list[Any]]:
-    """What a cursor belongs to, and where a page of it ended."""
     try:
         belongs, *place = json.loads(base64.urlsafe_b64decode(f"{cursor}{'=' * (-len(cursor) % 4)}"))
     except (ValueError, TypeError, RecursionError):

@@ -184,7 +184,6 @@ def _page(
 
 
 def as_candidate(part: QueryPart, encoded: EncodedPart | None) -> str | OutsideThing:
-    """What is ranked or classified: the id of an item, or a thing that is none."""
     if isinstance(part, ItemQueryPart):
         return part.id
     assert encoded is not None

@@ -8,11 +8,14 @@ is that of its own collection, times the share that this collection has of all.
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from heapq import merge
 from itertools import accumulate, islice
 from operator import attrgetter
+from typing import TypeAlias
 
 import numpy as np
 
@@ -26,7 +29,7 @@ from multifold.errors import MultifoldError
 from multifold.wire.items import ObservationInfo, Refusal
 from multifold.wire.search import MAX_OFFSET, Search, SearchAnswer, SearchHit, SearchTimings
 
-AskMember = Callable[[Search], Awaitable[SearchAnswer]]
+AskMember: TypeAlias = Callable[[Search], Awaitable[SearchAnswer]]
 REMOTE_SECONDS = 5.0  # after which a collection elsewhere is left out
 
 
@@ -48,6 +51,7 @@ async def search_several(
     refusals = {name: one for name, one in told.items() if isinstance(one, MultifoldError)}
     if not answers:
         raise next(iter(refusals.values()))
+    answers, lacking = without_lacking(answers)
     ranked = merge_hits(answers)
     hits = tuple(islice(ranked, body.limit))
     for hit in hits:
@@ -71,6 +75,7 @@ async def search_several(
         everything=float(np.logaddexp.reduce([everything_of(one) for one in answers.values()])),
         warnings=(
             *(f"{name} did not answer: {error}" for name, error in refusals.items()),
+            *(f"{name} has nothing of which {words} could be true" for name, words in lacking.items()),
             *(f"{name}: {warning}" for name, one in answers.items() for warning in one.warnings),
         ),
         next=write_cursor(page.asked, sum(taken.values()), json.dumps(taken)) if more else None,
@@ -96,6 +101,24 @@ async def attempt(ask: AskMember, body: Search) -> SearchAnswer | MultifoldError
         return await ask(body)
     except MultifoldError as error:
         return error
+
+
+def without_lacking(
+    answers: Mapping[str, SearchAnswer],
+) -> tuple[dict[str, SearchAnswer], dict[str, str]]:
+    """The answers but those of collections without a key that others read a filter of; and these words."""
+    read = {
+        name: {one.words for one in answer.understood.conditions} if answer.understood else set[str]()
+        for name, answer in answers.items()
+    }
+    every = set[str]().union(*read.values())
+    kept = {name: one for name, one in answers.items() if read[name] == every}
+    if not kept:  # each has a part of them
+        return {**answers}, {}
+    lacking = {
+        name: " and ".join(map(repr, sorted(every - words))) for name, words in read.items() if words != every
+    }
+    return kept, lacking
 
 
 def merge_hits(answers: Mapping[str, SearchAnswer]) -> Sequence[SearchHit]:
@@ -145,10 +168,20 @@ def check_several(body: Search) -> None:
         raise ApiError(422, "bad_query", sentence)
 
 
-async def ask_remote(remote: RemoteCollection, body: Search) -> SearchAnswer:
+@asynccontextmanager
+async def open_remotes(remotes: Mapping[str, RemoteCollection]) -> AsyncIterator[dict[str, AskMember]]:
+    """How each collection of another service is asked, as long as the block lasts."""
+    async with AsyncExitStack() as stack:
+        members: dict[str, AskMember] = {}
+        for name, one in remotes.items():
+            client = AsyncClient(one.url, REMOTE_SECONDS, one.key, one.collection)
+            members[name] = partial(ask_remote, await stack.enter_async_context(client), one)
+        yield members
+
+
+async def ask_remote(client: AsyncClient, remote: RemoteCollection, body: Search) -> SearchAnswer:
     """The answer of a collection of another service; addresses of pictures lead there."""
-    async with AsyncClient(remote.url, REMOTE_SECONDS, remote.key, remote.collection) as client:
-        (answer,) = await client.search_many([body])
+    (answer,) = await client.search_many([body])
     if isinstance(answer, Refusal):
         raise ServiceError(answer.message, answer.code)
     if answer.hits and answer.everything is None:

@@ -75,7 +75,6 @@ class SearchPage:
 
 
 def _count_fitting(hits: Sequence[Hit], fields: Sequence[str], room: int) -> int:
-    """How many of the first hits make a page; one at least."""
     size = 0
     for count, hit in enumerate(hits, 1):
         size += len(json.dumps(choose_keys(hit.payload, fields)))

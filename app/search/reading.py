@@ -290,7 +290,6 @@ class ConditionReader:
 
 
 def may_begin(token: Token, vocabulary: PayloadVocabulary) -> bool:
-    """Whether a condition may begin with a token."""
     word = token.word
     return (
         word in phrases.OPENERS

@@ -290,7 +290,6 @@ def apply_thresholds(
 
 
 def passes_thresholds(hit: Hit, options: SearchOptions) -> bool:
-    """Whether a hit reaches the least score and the least confidence."""
     if options.min_score is not None and hit.score < options.min_score:
         return False
     least = options.min_confidence
@@ -309,7 +308,6 @@ async def explain_hits(
 
 
 def confidence_basis(planned: PlannedSearch) -> ConfidenceBasis | None:
-    """What the confidence of the hits rests on."""
     if planned.side is None:
         return None
     return "collection" if planned.side in planned.evidence.sides else "prior"
@@ -329,7 +327,6 @@ def promised_error(planned: PlannedSearch, hits: Sequence[Hit]) -> float | None:
 
 
 def is_unlike(hits: Sequence[Hit]) -> bool:
-    """Whether the query is unlike what the collection was measured with."""
     return any(hit.presence is not None and hit.presence.unlike for hit in hits[:1])
 
 

@@ -116,9 +116,18 @@ export async function reveal(hits) {
   if (first?.isConnected) append(hits.slice(FIRST));
 }
 
+// Who was at a result with the keyboard is at the first one of the following search.
+let held = false;
+function empty(...shown) {
+  held ||= $("results").contains(document.activeElement);
+  $("results").replaceChildren(...shown);
+}
+
 export function append(hits) {
   const cards = hits.map(card);
   $("results").append(...cards);
+  if (held) $("results").querySelector(".open")?.focus({ preventScroll: true });
+  held = false;
   frame().then(() => {
     cards.forEach((one, at) => equip(one, hits[at]));
     complete(cards, hits);
@@ -132,12 +141,12 @@ export function drop(id) {
 export function showBones() {
   $("status").textContent = "Searching …";
   $("results").setAttribute("aria-busy", "true");
-  $("results").replaceChildren(...Array.from({ length: 12 }, () => h("li", { class: "bones", "aria-hidden": "true" })));
+  empty(...Array.from({ length: 12 }, () => h("li", { class: "bones", "aria-hidden": "true" })));
 }
 
 export function clear() {
   $("results").removeAttribute("aria-busy");
-  $("results").replaceChildren();
+  empty();
 }
 
 export function listen() {

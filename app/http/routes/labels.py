@@ -182,12 +182,10 @@ async def _labels(service: CollectionService, body: VocabularyBody, words: int |
 
 
 async def _encode(service: CollectionService, part: QueryPart) -> EncodedPart | None:
-    """What is no item, as the encoder has it; an item is there already."""
     return None if isinstance(part, ItemQueryPart) else await service.encode(part)
 
 
 def _shares(legs: Mapping[Leg, float]) -> tuple[EvidenceShare, ...]:
-    """What each leg says, the strongest first."""
     said = sorted(legs.items(), key=lambda pair: -pair[1])
     return tuple(EvidenceShare(leg, value) for leg, value in said if value)
 

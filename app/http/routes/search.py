@@ -2,11 +2,11 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request, Response
+from fastapi import Depends, Request, Response
 
 from app.collections.service import CollectionService
 from app.errors import ApiError, refusal, status_of_several
@@ -19,7 +19,7 @@ from app.ingest.uploads import check_many
 from app.queries.parts import ItemQueryPart, choose_sides, read_parts
 from app.runtime.collections import Collections
 from app.search.insight import with_looks
-from app.search.many import AskMember, ask_remote, check_several, search_several
+from app.search.many import AskMember, attempt, check_several, search_several
 from app.search.paging import SearchPage, choose_keys
 from app.search.reading import Reading
 from app.search.search import SearchHits
@@ -52,14 +52,55 @@ from multifold.wire.validation import validate
 router = collection_router()
 
 
-async def search_by_form(
+@dataclass(frozen=True)
+class SearchedService:
+    """What a search is asked: a collection, which a path names, and others by their names."""
+
+    service: CollectionService
+    collections: Collections
+    remotes: Mapping[str, AskMember]
+
+    async def answer(self, body: Search, sharing: int = 1) -> SearchAnswer:
+        """So many searches share the bytes with which a page ends."""
+        if body.collections is None:
+            return await self._answer_by(self.service, sharing, body)
+        check_several(body)
+        names = dict.fromkeys(body.collections)
+        members = {name: await self._member(name, sharing * len(names)) for name in names}
+        return await search_several(members, body, read_parts(body, self.service.settings.max_text))
+
+    async def attempt(self, body: Search | MultifoldError, sharing: int) -> SearchAnswer | MultifoldError:
+        if isinstance(body, MultifoldError):
+            return body
+        return await attempt(partial(self.answer, sharing=sharing), body)
+
+    async def _member(self, name: str, sharing: int) -> AskMember:
+        if name in self.remotes:
+            return self.remotes[name]
+        return partial(self._answer_by, await self.collections.find(name), sharing)
+
+    async def _answer_by(self, service: CollectionService, sharing: int, body: Search) -> SearchAnswer:
+        async with service.workers.searching.turn():
+            parts = read_parts(body, service.settings.max_text)
+            found = await run_search(service, parts, body, sharing=sharing)
+            return serialize_answer(found, service, self.collections.address(service), body.fields)
+
+
+async def find_searched(
     request: Request, collections: CollectionsDep, service: CollectionDep
-) -> SearchAnswer:
+) -> SearchedService:
+    return SearchedService(service, collections, request.app.state.remotes)
+
+
+SearchedDep = Annotated[SearchedService, Depends(find_searched)]
+
+
+async def search_by_form(request: Request, asked: SearchedDep) -> SearchAnswer:
     """A search by a form, which may hold a file."""
     check_form(request)
-    async with request.form(max_files=service.settings.max_files) as form:
+    async with request.form(max_files=asked.service.settings.max_files) as form:
         body = await read_search_form(form)
-    return await _answer(collections, service, body)
+    return await asked.answer(body)
 
 
 router.add_api_route(  # before the route for JSON, which takes what is left
@@ -70,31 +111,30 @@ router.add_api_route("/search/form", search_by_form, methods=["POST"], tags=["se
 
 
 @router.post("/search", tags=["search"], responses=body_errors(404))
-async def search(collections: CollectionsDep, service: CollectionDep, body: Search) -> SearchAnswer:
+async def search(asked: SearchedDep, body: Search) -> SearchAnswer:
     """Find the items nearest to one text, image, mesh, item or vector, or to a weighted mix of them.
 
     With `collections` each of these answers by itself, and the hits are merged by their evidence.
     """
-    service.workers.searching.refuse_if_full()
-    return await _answer(collections, service, body)
+    asked.service.workers.searching.refuse_if_full()
+    return await asked.answer(body)
 
 
 @router.post("/search/batch", tags=["search"], responses=body_errors(404) | some_refused(BatchSearchAnswer))
-async def search_many(
-    collections: CollectionsDep, service: CollectionDep, body: BatchSearchBody, response: Response
-) -> BatchSearchAnswer:
+async def search_many(asked: SearchedDep, body: BatchSearchBody, response: Response) -> BatchSearchAnswer:
     """Several searches at once; one that cannot be answered says why and leaves the others alone (207).
 
     If none can be answered, the answer is an error, and has `answers` beside it. All searches together may
     ask for as many hits as `/v1/info` says (`batch_hits`), and share the bytes of a page: where payloads are
     long, each page is shorter, and `next` begins the following one.
     """
+    service = asked.service
     service.workers.searching.refuse_if_full()
     check_many(len(body.searches), "searches", service.settings.max_batch)
     searches = [_read_search(raw) for raw in body.searches]
     hits = sum(one.limit * len(one.collections or "1") for one in searches if isinstance(one, Search))
     check_many(hits, "hits (`limit` of all searches together)", service.settings.max_hits)
-    found = await asyncio.gather(*(_attempt(collections, service, one, len(searches)) for one in searches))
+    found = await asyncio.gather(*(asked.attempt(one, len(searches)) for one in searches))
     refusals = [one for one in found if isinstance(one, MultifoldError)]
     answer = BatchSearchAnswer(tuple(map(_outcome, found)))
     response.status_code = status_of_several(refusals, len(found), answer)
@@ -108,47 +148,10 @@ def _read_search(raw: Mapping[str, Any]) -> Search | MultifoldError:
         return error
 
 
-async def _attempt(
-    collections: Collections, service: CollectionService, search: Search | MultifoldError, sharing: int
-) -> SearchAnswer | MultifoldError:
-    if isinstance(search, MultifoldError):
-        return search
-    try:
-        return await _answer(collections, service, search, sharing)
-    except MultifoldError as error:
-        return error
-
-
 def _outcome(found: SearchAnswer | MultifoldError) -> BatchSearchOutcome:
     if isinstance(found, MultifoldError):
         return BatchSearchOutcome(error=refusal(found))
     return BatchSearchOutcome(found)
-
-
-async def _answer(
-    collections: Collections, service: CollectionService, body: Search, sharing: int = 1
-) -> SearchAnswer:
-    if body.collections is None:
-        return await _answer_alone(service, collections.address(service), sharing, body)
-    check_several(body)
-    names = dict.fromkeys(body.collections)
-    members = {name: await _member(collections, name, sharing * len(names)) for name in names}
-    return await search_several(members, body, read_parts(body, service.settings.max_text))
-
-
-async def _answer_alone(service: CollectionService, address: str, sharing: int, body: Search) -> SearchAnswer:
-    async with service.workers.searching.turn():
-        found = await run_search(service, read_parts(body, service.settings.max_text), body, sharing=sharing)
-        return serialize_answer(found, service, address, body.fields)
-
-
-async def _member(collections: Collections, name: str, sharing: int) -> AskMember:
-    """How a collection is asked, here or elsewhere."""
-    remote = collections.settings.remote_collections.get(name)
-    if remote is not None:
-        return partial(ask_remote, remote)
-    service = await collections.find(name)
-    return partial(_answer_alone, service, collections.address(service), sharing)
 
 
 async def find_similar(

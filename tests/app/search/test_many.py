@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,14 @@ from app.search.many import AskMember, search_several
 from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.wire.items import ObservationInfo
-from multifold.wire.search import Search, SearchAnswer, SearchHit, SearchTimings
+from multifold.wire.search import (
+    Search,
+    SearchAnswer,
+    SearchHit,
+    SearchTimings,
+    Understood,
+    UnderstoodCondition,
+)
 from tests.app.answers import refused
 from tests.app.house import House, house, png
 from tests.ports import free_ports
@@ -99,6 +107,24 @@ def test_what_does_not_answer_is_named_and_if_none_does_it_is_an_error() -> None
     assert found.warnings == ("b did not answer: it is away",)
     with pytest.raises(MultifoldError, match="away"):
         merged({"b": fail})
+
+
+def test_a_collection_that_lacks_what_is_asked_of_payloads_is_left_out() -> None:
+    """'about 2 m' is a filter where things have sizes; where they have none, nothing is so high."""
+    some = member(0.0, a1=(1.0, 0.5)), member(9.0, b1=(5.0, 0.5)), member(0.0, c1=(2.0, 0.5))
+
+    def reading(ask: AskMember, *words: str) -> AskMember:
+        async def answer(body: Search) -> SearchAnswer:
+            read = Understood("a thing", tuple(UnderstoodCondition(one, {"n": 1}) for one in words))
+            return replace(await ask(body), understood=read)
+
+        return answer
+
+    found = merged({"a": reading(some[0], "about 2 m"), "b": some[1], "c": reading(some[2], "about 2 m")})
+    assert [hit.id for hit in found.hits] == ["c1", "a1"]
+    assert found.warnings == ("b has nothing of which 'about 2 m' could be true",)
+    parted = merged({"a": reading(some[0], "about 2 m"), "b": reading(some[1], "by us")})
+    assert [hit.id for hit in parted.hits] == ["b1", "a1"]
 
 
 def test_a_confidence_is_asked_of_the_merged_list() -> None:

@@ -32,11 +32,13 @@ DRAWS = 1_000  # of answers that are right as often as their confidence says
 NAMED = ("world", "encoder", "fit", "asked with", "queries")
 FOUND = ("R@1", "R@10", "best leg R@1", "best leg R@10", "ECE", "ECE by chance")
 TRUSTED = ("confidence", "sure", "sure and wrong", "matches well")
+PROMISED = ("held", "hits", "promised")  # with an error of 0.05
+ERROR = 0.05
 
 
 def run(args: argparse.Namespace) -> int:
     rows: list[dict[str, Any]] = []
-    print(head(*NAMED, *FOUND, *TRUSTED), flush=True)
+    print(head(*NAMED, *FOUND, *TRUSTED, *PROMISED), flush=True)
     with tempfile.TemporaryDirectory(prefix="multifold-quality-") as temporary:
         folder = Path(temporary)
         made = Path(temporary) / "furniture"
@@ -86,7 +88,12 @@ def _rows(world: QualityWorld, encoder: str, bundle: Path, folder: Path) -> Iter
                 outcomes = served.ask(asked)
                 names = dict(zip(NAMED, (world.name, encoder, fit, kind, len(asked)), strict=True))
                 told = names | _measure(outcomes, legs[kind])
-                cells = (told.get(name, "") for name in (*NAMED, *FOUND, *TRUSTED))
+                if fit == "after" and asked[0].right and "text" in asked[0].body:
+                    promised = np.array(served.promise(asked, ERROR), np.float64)
+                    told |= dict(
+                        zip(PROMISED, promised.mean(axis=0).tolist() if len(promised) else (), strict=False)
+                    )
+                cells = (told.get(name, "") for name in (*NAMED, *FOUND, *TRUSTED, *PROMISED))
                 print(row(*(f"{one:.3f}" if isinstance(one, float) else one for one in cells)), flush=True)
                 yield told | {"legs": legs[kind], "answers": list(map(astuple, outcomes))}
     shutil.rmtree(home)

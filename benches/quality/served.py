@@ -20,6 +20,7 @@ from multifold.cli import main
 from multifold.errors import MultifoldError
 
 DEPTH = 10
+LONGEST = 1_000  # hits of an answer with a promise
 TOGETHER = 16  # questions of one request
 LARGEST = 1 << 28  # bytes of one
 NEVER = 1 << 40  # items from which a collection is fitted by itself
@@ -67,6 +68,21 @@ class ServedCollection:
                     raise MultifoldError(f"{question.asked}: {told['error']['message']}")
                 outcomes.append(_outcome(question, told["answer"]))
         return outcomes
+
+    def promise(self, questions: Sequence[AskedQuestion], error: float) -> list[tuple[bool, int, float]]:
+        """Of each question whether its answer has what is right, how long it is, and the error it promises.
+
+        None where too few questions of the collection are like these.
+        """
+        told = []
+        for question in questions:
+            body = {"limit": LONGEST, "error": error, **question.body}
+            answer = self.client.post("/v1/search", json=body).json()
+            if "error" in answer and isinstance(answer["error"], dict):
+                return []
+            found = {hit["id"] for hit in answer["hits"]}
+            told.append((bool(found & question.right), len(found), float(answer["error"])))
+        return told
 
 
 def _outcome(question: AskedQuestion, answer: dict[str, Any]) -> QuestionOutcome:

@@ -35,6 +35,7 @@ def measure_draws(
         if args.label is not None:
             shot = classification.measure_zero_shot(subject, test, args)
             found["zero-shot"]["accuracy"].append(shot["accuracy"][0])
+            found["zero-shot"]["per_class"].append(shot["per_class"])
     spread = {
         name: {measure: _spread(values) for measure, values in measures.items()}
         for name, measures in found.items()

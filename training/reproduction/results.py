@@ -48,9 +48,15 @@ class RowEstimate:
 
 
 def estimate(
-    row: TableRow, column: str | Sequence[str], done: Sequence[RowMeasurement]
+    row: TableRow,
+    column: str | Sequence[str],
+    done: Sequence[RowMeasurement],
+    by_class: Sequence[str] = (),
 ) -> RowEstimate | None:
-    """A column of a row over all of its seeds and test sets; none where a place of it is missing."""
+    """A column of a row over all of its seeds and test sets; none where a place of it is missing.
+
+    The accuracy of some sets is a mean over their classes.
+    """
     places = [row.filled(place) for place in ([column] if isinstance(column, str) else column)]
     by_seed: dict[int, list[list[float]]] = {}
     for place in places:
@@ -59,7 +65,8 @@ def estimate(
         if not sets:
             return None
         for one in sets:
-            if (value := _read(one.numbers, path)) is None:
+            where = path.replace("/accuracy", "/per_class") if one.name in by_class else path
+            if (value := _read(one.numbers, where)) is None:
                 return None
             by_seed.setdefault(one.run.seed, []).append(value)
     percent = places[0].rpartition(": ")[2].startswith(SHARES)
@@ -111,7 +118,7 @@ class TableResults:
         rows = {row.name: (row, self.of(row)) for row in self.table.ours}
         columns = self.table.columns.values()
         return {
-            name: [estimate(row, column, done) for column in columns]
+            name: [estimate(row, column, done, self.table.by_class) for column in columns]
             for name, (row, done) in rows.items()
             if done
         }

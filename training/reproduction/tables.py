@@ -41,6 +41,7 @@ class PaperTable(RecipeSection):
     data: str  # what it learns from and is measured on
     cost: str  # of the paper's runs
     sets: tuple[str, ...] = ()  # test sets beside the manifest; none: its test split
+    by_class: tuple[str, ...] = ()  # those whose accuracy is the mean over classes
     measures: Mapping[str, tuple[str, ...]]  # commands, by the sets that they are for: the first that fits
     columns: Mapping[str, str | tuple[str, ...]] = Field(default_factory=dict)
     figures: Mapping[str, str] = Field(

@@ -273,7 +273,7 @@ def test_draws_of_random_features(cloud: Path, manifest: Path, tmp_path: Path) -
     recalls = told["measures"]["text_to_shape, mean"]
     assert set(recalls) == {"R@1", "R@5", "R@10"}
     assert recalls["R@5"] == [1.0, 0.0]  # of five items, whatever is drawn
-    assert set(told["measures"]["zero-shot"]) == {"accuracy"}
+    assert set(told["measures"]["zero-shot"]) == {"accuracy", "per_class"}
     assert "3 draws of 5 random features" in (tmp_path / "report.md").read_text(encoding="utf-8")
     trained = measured(cloud, manifest, tmp_path, "--draws", "2")["random features"]
     assert trained["frequencies"] == 32

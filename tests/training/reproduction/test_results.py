@@ -66,7 +66,7 @@ def test_two_seeds_say_little_and_no_share_is_beyond_its_bounds(tmp_path: Path) 
 
 def test_a_mean_over_sets_or_places_needs_them_all(tmp_path: Path) -> None:
     found = {"linear probe, after": {"accuracy": [0.2, 0.1, 0.3]}}
-    others = {"linear probe, after": {"accuracy": [0.6, 0.5, 0.7]}}
+    others = {"linear probe, after": {"accuracy": [0.6, 0.5, 0.7], "per_class": 0.4}}
     done = [
         measured(tmp_path, 0, "dtd", {"classes": found}),
         measured(tmp_path, 0, "pets", {"classes": others}),
@@ -75,5 +75,7 @@ def test_a_mean_over_sets_or_places_needs_them_all(tmp_path: Path) -> None:
     assert str(estimate(ROW, f"*: {place}", done)) == "40.0"
     assert str(estimate(ROW, f"pets: {place}", done)) == "60.0 [50.0, 70.0]"
     assert str(estimate(ROW, [f"pets: {place}", f"dtd: {place}"], done)) == "40.0"
+    assert str(estimate(ROW, f"*: {place}", done, by_class=["pets"])) == "30.0"
+    assert estimate(ROW, f"*: {place}", done, by_class=["dtd"]) is None
     assert estimate(ROW, f"cars: {place}", done) is None
     assert estimate(ROW, [f"pets: {place}", f"cars: {place}"], done) is None

@@ -69,6 +69,5 @@ def comparison_thumbnail(picture: Image.Image) -> Int16[np.ndarray, "s s 3"]:
 
 
 def shows_same(one: ThumbnailStack, other: ThumbnailStack) -> bool:
-    """Whether as many pictures show the same, one by one."""
     differ = np.abs(one - other)
     return bool(differ.max() <= MOST_DIFFERENCE and differ.mean(axis=(1, 2, 3)).max() <= MOST_MEAN_DIFFERENCE)

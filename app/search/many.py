@@ -8,14 +8,15 @@ is that of its own collection, times the share that this collection has of all.
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from heapq import merge
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import attrgetter
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -39,60 +40,65 @@ async def search_several(
     """The merged answer of collections; those that cannot answer are named in its warnings."""
     started = time.perf_counter()
     page = SearchPage.of("search", "\n".join(members), parts, body)
-    taken = read_taken(page.last, members)
-    found = await asyncio.gather(
-        *(
-            attempt(ask, replace(body, collections=None, after=None, offset=taken[name]))
-            for name, ask in members.items()
-        )
-    )
+    before = read_places(page.last, members)
+    bodies = [replace(body, collections=None, after=None, offset=before[name].taken) for name in members]
+    found = await asyncio.gather(*map(attempt, members.values(), bodies))
     told = dict(zip(members, found, strict=True))
-    answers = {name: one for name, one in told.items() if isinstance(one, SearchAnswer)}
     refusals = {name: one for name, one in told.items() if isinstance(one, MultifoldError)}
-    if not answers:
+    if len(refusals) == len(told):
         raise next(iter(refusals.values()))
-    answers, lacking = without_lacking(answers)
-    ranked = merge_hits(answers)
-    hits = tuple(islice(ranked, body.limit))
-    for hit in hits:
-        assert hit.collection is not None
-        taken[hit.collection] += 1
-    kept = tuple(hit for hit in hits if body.min_confidence is None or is_sure(hit, body.min_confidence))
-    more = len(kept) == body.limit and max(taken.values()) <= MAX_OFFSET
+    answers, lacking = without_lacking(
+        {name: one for name, one in told.items() if isinstance(one, SearchAnswer)}
+    )
+    whole = {
+        name: answers[name].everything if name in answers and place.everything is None else place.everything
+        for name, place in before.items()
+    }
+    hits = merge_hits(answers, whole)[: body.limit]
+    least = body.min_confidence or 0.0
+    kept = tuple(hit for hit in hits if hit.confidence is None or hit.confidence >= least)
+    counts = Counter(hit.collection for hit in hits)
+    after = {name: MemberPlace(before[name].taken + counts[name], whole[name]) for name in members}
+    more = len(kept) == body.limit and max(one.taken for one in after.values()) <= MAX_OFFSET
     first = answers[kept[0].collection or ""] if kept else next(iter(answers.values()))
+    fitted = all(one.calibrated_by == "collection" for one in answers.values())
     seconds = 1000 * (time.perf_counter() - started)
+    said = [one for one in whole.values() if one is not None]
     return SearchAnswer(
         hits=kept,
         took_ms=SearchTimings(0.0, round(seconds, 2), round(seconds, 2)),
         version=max(one.version for one in answers.values()),
         versions={name: one.version for name, one in answers.items()},
         bundle=", ".join(dict.fromkeys(one.bundle for one in answers.values())),
-        calibrated_by="prior"
-        if any(one.calibrated_by != "collection" for one in answers.values())
-        else "collection",
+        calibrated_by="collection" if fitted else "prior",
         matches_well=first.matches_well,
         understood=first.understood,
-        everything=float(np.logaddexp.reduce([everything_of(one) for one in answers.values()])),
+        everything=float(np.logaddexp.reduce(said)) if said else None,
         warnings=(
             *(f"{name} did not answer: {error}" for name, error in refusals.items()),
             *(f"{name} has nothing of which {words} could be true" for name, words in lacking.items()),
             *(f"{name}: {warning}" for name, one in answers.items() for warning in one.warnings),
         ),
-        next=write_cursor(page.asked, sum(taken.values()), json.dumps(taken)) if more else None,
+        next=write_cursor(page.asked, sum(counts.values()) + page.place, json.dumps(after)) if more else None,
     )
 
 
-def read_taken(mark: str | None, members: Mapping[str, AskMember]) -> dict[str, int]:
-    """How many hits of each collection come before the page."""
-    taken = dict.fromkeys(members, 0)
+class MemberPlace(NamedTuple):
+    """How many hits of a collection come before a page, and what all of its items say together."""
+
+    taken: int = 0
+    everything: float | None = None  # None: not known yet, or it has nothing to show
+
+
+def read_places(mark: str | None, members: Mapping[str, AskMember]) -> dict[str, MemberPlace]:
+    """Where a page begins in each collection."""
     if mark is None:
-        return taken
-    try:
+        return dict.fromkeys(members, MemberPlace())
+    with suppress(ValueError, TypeError, KeyError):
         told = json.loads(mark)
-        if told.keys() == taken.keys() and all(type(one) is int and one >= 0 for one in told.values()):
-            return {name: told[name] for name in taken}
-    except (ValueError, AttributeError):
-        pass
+        places = {name: MemberPlace(*told[name]) for name in members}
+        if all(0 <= one.taken <= MAX_OFFSET for one in places.values()):
+            return places
     raise ApiError(422, "bad_cursor", NO_CURSOR)
 
 
@@ -121,14 +127,14 @@ def without_lacking(
     return kept, lacking
 
 
-def merge_hits(answers: Mapping[str, SearchAnswer]) -> Sequence[SearchHit]:
+def merge_hits(answers: Mapping[str, SearchAnswer], whole: Mapping[str, float | None]) -> list[SearchHit]:
     """The hits of all, best first, and none surer than one before it."""
-    whole = np.array([everything_of(one) for one in answers.values()])
-    shares = np.exp(whole - np.logaddexp.reduce(whole)).tolist()
-    each = [
-        [replace(hit, collection=name, confidence=scaled(hit.confidence, share)) for hit in one.hits]
-        for (name, one), share in zip(answers.items(), shares, strict=True)
-    ]
+    said = {name: everything for name, everything in whole.items() if everything is not None}
+    total = np.logaddexp.reduce([*said.values()]) if said else 0.0
+    each = []
+    for name, answer in answers.items():
+        share = float(np.exp(said[name] - total)) if name in said else 0.0
+        each.append([of_collection(hit, name, share) for hit in answer.hits])
     ranked = [*merge(*each, key=attrgetter("score"), reverse=True)]
     if any(hit.confidence is None for hit in ranked):
         return ranked
@@ -136,17 +142,9 @@ def merge_hits(answers: Mapping[str, SearchAnswer]) -> Sequence[SearchHit]:
     return [replace(hit, confidence=sure) for hit, sure in zip(ranked, falling, strict=True)]
 
 
-def everything_of(answer: SearchAnswer) -> float:
-    """What all items of a collection say; less than anything where it has none to show."""
-    return -np.inf if answer.everything is None else answer.everything
-
-
-def scaled(confidence: float | None, share: float) -> float | None:
-    return None if confidence is None else confidence * share
-
-
-def is_sure(hit: SearchHit, least: float) -> bool:
-    return hit.confidence is not None and hit.confidence >= least
+def of_collection(hit: SearchHit, name: str, share: float) -> SearchHit:
+    sure = None if hit.confidence is None else hit.confidence * share
+    return replace(hit, collection=name, confidence=sure)
 
 
 def check_several(body: Search) -> None:
@@ -181,11 +179,15 @@ async def open_remotes(remotes: Mapping[str, RemoteCollection]) -> AsyncIterator
 
 async def ask_remote(client: AsyncClient, remote: RemoteCollection, body: Search) -> SearchAnswer:
     """The answer of a collection of another service; addresses of pictures lead there."""
-    (answer,) = await client.search_many([body])
+    try:
+        (answer,) = await client.search_many([body])
+    except ServiceError as error:
+        raise ApiError(503, "not_ready", error.message) from error
     if isinstance(answer, Refusal):
-        raise ServiceError(answer.message, answer.code)
+        raise ApiError(422, answer.code, answer.message)
     if answer.hits and answer.everything is None:
-        raise ServiceError(f"{remote.url} is of an older version, whose hits cannot be merged", "bad_answer")
+        sentence = f"{remote.url} is of an older version, whose hits cannot be merged"
+        raise ApiError(503, "not_ready", sentence)
     return replace(answer, hits=tuple(with_address(hit, remote.url) for hit in answer.hits))
 
 

@@ -97,6 +97,19 @@ def test_pages_follow_one_another() -> None:
         merged(dict([*members.items()][:2]), after=merged(members, limit=7).next)
 
 
+def test_a_collection_that_has_shown_all_keeps_its_share() -> None:
+    members = {"a": member(2.0, a1=(9.0, 0.8)), "b": member(2.0, b1=(5.0, 0.6), b2=(4.0, 0.5))}
+    first = merged(members, limit=2)
+    second = merged(members, limit=2, after=first.next)
+    assert [hit.confidence for hit in (*first.hits, *second.hits)] == pytest.approx([0.4, 0.3, 0.25])
+    assert second.next is None
+
+
+def test_nothing_anywhere_is_an_empty_answer() -> None:
+    found = merged({"a": member(None), "b": member(None)})
+    assert (found.hits, found.everything, found.next) == ((), None, None)
+
+
 def test_what_does_not_answer_is_named_and_if_none_does_it_is_an_error() -> None:
     async def fail(_: Search) -> SearchAnswer:
         raise MultifoldError("it is away")

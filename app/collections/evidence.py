@@ -41,7 +41,6 @@ class EvidenceFitter:
             self.fit_aside()
 
     def fit(self) -> None:
-        """Fit the model."""
         encoder = self._observer.encoder
 
         def encode(texts: Sequence[str]) -> Features:

@@ -21,7 +21,6 @@ NO_KEY = "tags"  # of tags that are values of no key
 
 
 def tags_in(payload: Mapping[str, Any], key: str) -> list[str]:
-    """The machine-made tags of a key."""
     made = payload.get(MACHINE_TAGS)
     tags = made.get(key) if isinstance(made, Mapping) else None
     return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []

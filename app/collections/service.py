@@ -117,7 +117,6 @@ class CollectionService:
         self.evidence_model()
 
     async def vocabulary(self) -> PayloadVocabulary:
-        """The keys that payloads have now."""
         now, collection = self.collection.version, self.collection
         if self._vocabulary is None or self._vocabulary[0] != now:
             keys = await self.run(lambda: collection.read(describe_keys), admitted=True)

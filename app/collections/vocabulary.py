@@ -34,7 +34,6 @@ class PayloadVocabulary:
 
     @cached_property
     def texts(self) -> tuple[str, ...]:
-        """Keys with other texts."""
         return tuple(key for key, has in self.keys.items() if has.texts and key not in self.dates)
 
     @cached_property
@@ -70,7 +69,6 @@ class PayloadVocabulary:
 
     @cached_property
     def _by_name(self) -> Mapping[str, Sequence[str]]:
-        """Keys by the words that name them."""
         by_name: dict[str, list[str]] = {}
         for key in self.keys:
             if key not in (*FILE_KEYS, *JOINS):

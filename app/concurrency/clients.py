@@ -21,7 +21,6 @@ HOST_BITS = 64  # of an IPv6 address, which one client chooses as it likes
 
 @lru_cache
 def client_at(address: str) -> str:
-    """The client at an address."""
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -58,7 +58,6 @@ class NoEncoder(Encoder):
         self._space = space
 
     def vectors(self, features: Features) -> Vectors:
-        """Index vectors of features."""
         return self._space.vectors(features)
 
     def texts(self, texts: Sequence[str]) -> EncodedTexts:

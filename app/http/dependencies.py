@@ -35,7 +35,6 @@ CollectionDep = Annotated[CollectionService, Depends(named_collection)]
 
 
 async def collection_address(request: Request, service: CollectionDep) -> str:
-    """Where the routes of that collection begin."""
     return (await all_collections(request)).address(service)
 
 

@@ -75,12 +75,10 @@ class PreparedItem:
 
     @property
     def unread(self) -> tuple[str, ...]:
-        """The texts that are to be encoded."""
         return self.texts[len(self.brought("text")) :]
 
     @property
     def unseen(self) -> tuple[DecodedPicture, ...]:
-        """The pictures that are to be encoded."""
         return (*self.photos[len(self.brought("image")) :], *self.views)
 
 

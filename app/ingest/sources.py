@@ -4,7 +4,7 @@ The folders that a collection was filled from have short names. A payload has th
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from app.encoding.observations import MeshData, MeshPath
 from multifold.durable import make_folder, write_file
 from multifold.errors import MultifoldError
+from multifold.files.folder import HEIF_SUFFIXES, PICTURE_SUFFIXES
 from multifold.types import Side
 from renderers.mesh.formats.table import EXTENSIONS
 
@@ -85,13 +86,25 @@ def record_source(home: Path, source: SourceFolder) -> None:
 
 def find_original_mesh(home: Path, payload: Mapping[str, Any]) -> MeshPath | None:
     """The mesh that an item was made of, within the folder of its source; None if there is no such file."""
+    file, root = _find_original(home, payload, EXTENSIONS)
+    return None if file is None else MeshPath(file, root)
+
+
+def find_original_photo(home: Path, payload: Mapping[str, Any]) -> Path | None:
+    """The photo that an item was made of, or will be, in the same way."""
+    return _find_original(home, payload, (*PICTURE_SUFFIXES, *HEIF_SUFFIXES))[0]
+
+
+def _find_original(
+    home: Path, payload: Mapping[str, Any], suffixes: Collection[str]
+) -> tuple[Path | None, Path]:
     root = _read_sources(home).get(str(payload.get("source")))
     path = payload.get("path")
     if root is None or not isinstance(path, str):
-        return None
+        return None, home
     file = (root / path).resolve()  # clients can change a payload
-    ours = file.suffix.lower() in EXTENSIONS and file.is_relative_to(root.resolve()) and file.is_file()
-    return MeshPath(file, root) if ours else None
+    ours = file.suffix.lower() in suffixes and file.is_relative_to(root.resolve()) and file.is_file()
+    return (file if ours else None), root
 
 
 def _read_sources(home: Path) -> dict[str, Path]:

@@ -22,15 +22,19 @@ def read_thumbnail(home: Path, blobs: Blobs, key: str, max_pixels: int) -> bytes
 
 def write_thumbnail(home: Path, key: str, picture: Image.Image) -> bytes:
     """Make it of a decoded picture, which becomes the small one."""
-    picture.thumbnail((LONGER_SIDE, LONGER_SIDE), Image.Resampling.BICUBIC, reducing_gap=2.0)
     path = _path(home, key)
-    made = encode_webp(picture, QUALITY)
+    made = make_thumbnail(picture)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         durable.write_file(path, made)
     except OSError:  # a full disk or a folder that is not ours: it is made again next time
         pass
     return made
+
+
+def make_thumbnail(picture: Image.Image) -> bytes:
+    picture.thumbnail((LONGER_SIDE, LONGER_SIDE), Image.Resampling.BICUBIC, reducing_gap=2.0)
+    return encode_webp(picture, QUALITY)
 
 
 def _path(home: Path, key: str) -> Path:

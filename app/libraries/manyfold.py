@@ -84,7 +84,6 @@ class ManyfoldLibrary:
                     raise LibraryError(f"{self._address} lists its models on more than {MOST_PAGES:,} pages")
 
     def read(self, id: str) -> LibraryItem:  # noqa: A002
-        """One model."""
         with self._understood():
             model = self._json(f"/models/{id}")
             payload = {
@@ -100,7 +99,6 @@ class ManyfoldLibrary:
         return LibraryItem(texts, files, {key: value for key, value in payload.items() if value})
 
     def fetch(self, file: LibraryFile, path: Path) -> None:
-        """Write the bytes of a file."""
         with closing(self._send(file.address)) as response, self._reached():
             if response.headers.get("content-type", "").startswith("text/html"):
                 raise LibraryError(f"{file.address} is a page and not the file; may the application read it?")

@@ -87,7 +87,6 @@ POINTS = tuple(PublishedPoints(**entry) for entry in CATALOGUE["points"])
 
 
 def run(_: argparse.Namespace) -> int:
-    """`multifold pull --list`."""
     print(format_catalogue())
     return 0
 
@@ -116,7 +115,6 @@ def flores_code(language: str) -> str:
 
 
 def format_catalogue() -> str:
-    """The three lists, for people."""
     of_encoders = ("name", "variant", "graphs", "memory", "time", *SHOWN_LANGUAGES, "languages", "licence")
     encoders = [(*of_encoders, "hashes", "repository"), *(one.row for one in ENCODERS)]
     readers = [

@@ -54,7 +54,6 @@ class TowerGraph:
         return output
 
     def constant(self, name: str, values: np.ndarray | float) -> str:
-        """Numbers by a name."""
         self.tensors[name] = np.asarray(values, np.float32)
         return name
 

@@ -62,7 +62,6 @@ IMAGE = ImageSpec(
 
 
 def run(args: argparse.Namespace) -> int:
-    """The work of `multifold pull packaged`."""
     folder = args.bundle or GENERAL_BUNDLE
     bundle = build_general(folder)
     print(f"bundle {bundle.bundle_id} (vectors {bundle.vector_id}) in {folder}")
@@ -150,7 +149,6 @@ def _picture_tower(bridge: Bridge, width: int) -> ModelProto:
 
 
 def _unit(tower: TowerGraph, vectors: str, length: float) -> str:
-    """Vectors at one length."""
     norms = tower.add("ReduceL2", [vectors], f"{vectors} norms", axes=[1], keepdims=1)
     norms = tower.add("Max", [norms, tower.constant("least", graphs.SMALLEST_NORM)], f"{vectors} safe")
     scale = tower.add("Div", [tower.constant(f"{vectors} length", length), norms], f"{vectors} scale")

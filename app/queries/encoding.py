@@ -126,7 +126,6 @@ class QueryEncoder:
         return encoded
 
     async def _image(self, data: bytes) -> EncodedPart:
-        """Decode and encode a picture."""
         picture = await self._decode_pool.run(lambda: self._observer.look(data))
         return await self._pictures.ask(picture, admitted=True)
 

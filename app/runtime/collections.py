@@ -140,7 +140,6 @@ class Collections:
         return await run_in_threadpool(self.service, name)
 
     def address(self, service: CollectionService) -> str:
-        """Where the routes of a collection begin."""
         plain = service.name == MAIN == self.default
         return "/v1" if plain else f"/v1/collections/{service.name}"
 

@@ -88,7 +88,6 @@ def read_searches(services: Iterable[CollectionService]) -> Iterable[Metric]:
 
 
 def read_probes(probes: dict[str, ProbeResult]) -> Iterable[Metric]:
-    """The last probe of each collection."""
     sound = _gauge("multifold_probe_sound", "Whether the encoder answers its canaries.", ["collection"])
     recall = _gauge("multifold_probe_recall", "Share of known captions that find their item.", ["collection"])
     when = _gauge("multifold_probe_time_seconds", "When the last probe ended.", ["collection"])
@@ -112,7 +111,6 @@ def read_queues(waiting: dict[str, int], room: int) -> Iterable[Metric]:
 
 
 def read_cache(hits: int, misses: int, size: int) -> Iterable[Metric]:
-    """The cache of query vectors."""
     requests = _counter(
         "multifold_cache_requests_total", "Queries whose vector was cached, or not.", ["result"]
     )

@@ -213,7 +213,6 @@ REINDEX_JOB = "reindex"
 
 
 def snapshot_folder(service: CollectionService) -> Path:
-    """Where the snapshots of a collection are."""
     return service.home / "snapshots"
 
 

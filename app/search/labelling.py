@@ -116,7 +116,6 @@ def propose_tags(
 
 @lru_cache(maxsize=32)
 def label_queries(encoder: Encoder, labels: tuple[Label, ...]) -> tuple[LabelQuery, ...]:
-    """Labels as the encoder has them."""
     prompts = [label.prompts for label in labels]
     vectors = label_vectors(encoder, encoder.bundle.geometry.name, prompts)
     return tuple(LabelQuery(label.text, some) for label, some in zip(labels, vectors, strict=True))

@@ -58,7 +58,6 @@ def phrases(meanings: Mapping[Meaning, str]) -> Phrases[Meaning]:
 
 
 def words(said: str) -> frozenset[str]:
-    """Some words."""
     return frozenset(said.split())
 
 

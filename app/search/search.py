@@ -71,7 +71,6 @@ class PlannedSearch:
 
     @property
     def where(self) -> Filter | None:
-        """Which items may be found."""
         return self.stated if self.reading is None else narrowed(self.stated, self.reading.conditions)
 
 

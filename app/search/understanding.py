@@ -47,7 +47,6 @@ def with_text(parts: WeightedParts, reading: Reading | None) -> WeightedParts:
 
 
 def narrowed(where: Filter | None, conditions: Sequence[Condition]) -> Filter | None:
-    """A filter, and conditions beside it."""
     return join_filters([where, *(parse_filter(one.filter) for one in conditions)])
 
 

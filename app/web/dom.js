@@ -32,13 +32,13 @@ export function patient(image, giveUp = () => {}) {
 const SMALL = 160; // pixels of a picture that is shown at most twice as large
 
 // A small picture, or words in its place.
-export function thumbnail(src, attributes = {}) {
+export function thumbnail(src, attributes = {}, otherwise = "no picture") {
   const image = h("img", { src, alt: "", loading: "lazy", width: 224, height: 224, ...attributes });
   image.addEventListener("load", () => {
     const { naturalWidth, naturalHeight } = image;
     if (Math.max(naturalWidth, naturalHeight) < SMALL) Object.assign(image.style, { maxWidth: `${2 * naturalWidth}px`, maxHeight: `${2 * naturalHeight}px` });
   });
-  return patient(image, () => image.replaceWith("no picture"));
+  return patient(image, () => image.replaceWith(otherwise));
 }
 
 export const plain = (value) => ["string", "number", "boolean"].includes(typeof value);

@@ -34,7 +34,11 @@ const face = (hit) => (hit.matched.kind === "view" && hit.evidence?.length && !s
 
 // What stands for an item without a picture: what kind of file it is of.
 const DRAWINGS = { mesh: "mesh", images: "picture" };
-export const blank = ({ payload, files }) => icon(files?.length ? "mesh" : (DRAWINGS[kindOf(payload.path)] ?? "words"));
+// A photo of a folder stands for its item before it is read.
+export const blank = ({ id, payload, files }) => {
+  const kind = kindOf(payload.path), drawing = icon(files?.length ? "mesh" : (DRAWINGS[kind] ?? "words"));
+  return files?.length || kind !== "images" || !payload.source ? drawing : thumbnail(api.thumbnailOf(id), {}, drawing);
+};
 
 // A caption that ends with the name was made of it and its folder: it says nothing more.
 export const repeats = (text, name) => text.toLowerCase().endsWith(name.toLowerCase());

@@ -18,10 +18,11 @@ from app.http.openapi import FILE, body_errors, error_responses, file_route
 from app.http.routers import CollectionRoute, collection_router
 from app.ingest.new_items import load_item
 from app.ingest.pipeline import WrittenItem
-from app.ingest.thumbnails import read_thumbnail
+from app.ingest.sources import find_original_photo
+from app.ingest.thumbnails import make_thumbnail, read_thumbnail
 from app.ingest.uploads import PICTURE_TYPES, ItemFiles, check_text
 from index.store.blobs import BlobKey
-from multifold.bundle.preprocess import encode_webp
+from multifold.bundle.preprocess import decode, encode_webp
 from multifold.errors import MultifoldError
 from multifold.types import KIND_OF, Item, Kind, Observation
 from multifold.wire.items import (
@@ -95,12 +96,20 @@ async def get_photo(
 
 @router.get("/{item_id:path}/thumbnail", **PICTURE)
 async def get_thumbnail(request: Request, service: CollectionDep, item: ItemDep) -> Response:
-    """The picture that stands for an item, small: its first photo, else the view of its mesh from aside."""
+    """The picture that stands for an item, small: its first photo, else the view of its mesh from aside.
+
+    A photo of a followed folder stands for its item as soon as that is named.
+    """
     views = item.pictures("view")
     pictures = item.pictures("photo") or views[service.observer.standing_view :] or views
-    if not pictures:
+    if pictures:
+        return await _blob(request, service, pictures[0], "", "image/webp", small=True)
+    photo = find_original_photo(service.home, item.payload)
+    if photo is None:
         raise ApiError(404, "not_found", f"the item {item.id!r} has no picture")
-    return await _blob(request, service, pictures[0], "", "image/webp", small=True)
+    most = service.settings.max_pixels
+    small = await service.run(lambda: make_thumbnail(decode(photo.read_bytes(), most)), admitted=True)
+    return Response(small, media_type="image/webp", headers={"cache-control": "no-store"})
 
 
 @router.get("/{item_id:path}/files/{index:int}", **FILE)

@@ -100,6 +100,14 @@ def test_names_and_captions_come_before_pictures(
         until(lambda: told(own)["folder"]["state"] == "encoding")
         assert own.best(text="blue crate", target="item") == "deep/blue crate"
         assert own.best(text="a red wall", target="item") == "IMG_2034"
+        early = own.client.get("/v1/items/IMG_2034/thumbnail")  # before anything is decoded
+        assert (early.status_code, early.headers["content-type"]) == (200, "image/webp")
+        assert own.client.get("/v1/items/deep%2Fblue%20crate/thumbnail").status_code == 404
+        away = {"payload": {"path": "../outside.png"}}
+        (root.parent / "outside.png").write_bytes(png("red"))
+        assert own.client.patch("/v1/items/IMG_2034", json=away).is_success
+        assert own.client.get("/v1/items/IMG_2034/thumbnail").status_code == 404
+        assert own.client.patch("/v1/items/IMG_2034", json={"payload": {"path": "IMG_2034.png"}}).is_success
         info = own.client.get("/v1/info").json()
         assert info["folder"] == told(own)["folder"]
         assert (info["folder"]["name"], info["folder"]["total"]) == ("own things", 2)

@@ -300,9 +300,12 @@ class Collection(AbstractContextManager["Collection"]):
         )
 
     def _made_with(self) -> str:
-        """What gives the scores that a model of the evidence weighs."""
-        pictures = "" if self.writing is None else f" {self.writing.reader.id}"
-        return f"{self._space.vector_id} {self.texts.read_by}{pictures}"
+        """What gives the scores that a model of the evidence weighs.
+
+        A reader of photos does not count: processes that only read have none, and without it its weights are
+        those before a fit.
+        """
+        return f"{self._space.vector_id} {self.texts.read_by}"
 
     @contextmanager
     def scoring(self) -> Iterator[tuple[Searcher, Connection]]:

@@ -11,6 +11,7 @@ from index.collection import Collection
 from index.texts.pictures import PictureTexts, ReadPictures
 from multifold.bundle.preprocess import ImageError
 from multifold.types import Item, Observation
+from tests.index.coloured import coloured
 from tests.index.spaces import SPACE
 from tests.index.things import caption, feature
 from tests.waiting import until
@@ -155,3 +156,16 @@ def test_a_note_that_was_cut_short_is_written_again(tmp_path: Path) -> None:
 
 def test_without_a_reader_nothing_is_read(opened: Opener) -> None:
     assert opened(None).writing is None
+
+
+def test_a_fit_is_kept_by_who_only_reads(opened: Opener, reader: LineReader, tmp_path: Path) -> None:
+    """Such a process has no reader of photos."""
+    collection = opened(reader)
+    collection.upsert([*coloured()[:20], thing(collection, "sign", b"STOP")])
+    writing(collection)
+    fitted = collection.fit_evidence()
+    collection.close()
+    with Collection.open(tmp_path / "things", SPACE, read_only=True) as read:
+        kept = read.evidence()
+    assert kept is not None
+    assert kept.to_json() == fitted.to_json()

@@ -4,6 +4,7 @@ A table has rows (a recipe and changes), the commands that measure a row's check
 in what the commands write as JSON. In both, `{name}` stands for what the row fills in. Columns begin with a
 test set where there are several: `imagenet: classes/zero-shot/accuracy`, or `*:` for the mean over all.
 Several places are a mean as well. A row without a recipe is a system that is not ours, shown beside them.
+A table `extends` one of its folder by other rows, or other figures of the same.
 """
 
 import tomllib
@@ -11,6 +12,7 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field, ValidationError
 
@@ -74,9 +76,20 @@ def load_table(name: str) -> PaperTable:
         hint = f"did you mean {' or '.join(near)}?" if near else "`multifold reproduce --list` names them"
         raise MultifoldError(f"there is no table {name}; {hint}")
     try:
-        return PaperTable.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        return PaperTable.model_validate(_read(path))
     except (tomllib.TOMLDecodeError, ValidationError) as error:
         raise MultifoldError(f"{path}: {error}") from error
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """A table as it stands; of one that it `extends`, with rows of the same names changed."""
+    raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    if "extends" not in raw:
+        return raw
+    base = _read(path.with_name(f"{raw.pop('extends')}.toml"))
+    changed = {row["name"]: row for row in raw.pop("rows", ())}
+    rows = [row | changed.pop(row["name"], {}) for row in base.pop("rows")]
+    return base | raw | {"rows": [*rows, *changed.values()]}
 
 
 def list_tables() -> str:

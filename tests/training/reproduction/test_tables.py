@@ -108,3 +108,13 @@ def test_deviations_of_draws_are_those_that_the_paper_prints(name: str, pair: in
             if line.count("|") > 3
         }
         assert [float(told[column].split()[1]) for column in table.columns] == list(row.paper)
+
+
+def test_a_table_that_extends_another_has_its_rows_with_other_figures() -> None:
+    base, table = load_table("wpce:1-cc3m"), load_table("wpce:1-cc12m")
+    assert (table.columns, table.sets, table.by_class) == (base.columns, base.sets, base.by_class)
+    assert [row.name for row in table.rows] == [row.name for row in base.rows]
+    assert [row.fill for row in table.rows] == [row.fill for row in base.rows]
+    assert all("train.epochs=35" in row.changes for row in table.rows)
+    assert table.title != base.title
+    assert not {row.paper for row in table.rows} & {row.paper for row in base.rows}

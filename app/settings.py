@@ -196,12 +196,10 @@ class Settings(BaseSettings):
 
     @property
     def spared(self) -> tuple[Path, ...]:
-        """Folders whose files are not copied."""
         return tuple(Path(folder).resolve() for folder in split_list(self.in_place_folders))
 
     @property
     def origins(self) -> list[str]:
-        """Origins whose pages may send requests."""
         return split_list(self.cors)
 
     @property
@@ -225,7 +223,6 @@ class Settings(BaseSettings):
 
     @property
     def url(self) -> str:
-        """The address for clients on this machine."""
         host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104 (compared, not bound)
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 

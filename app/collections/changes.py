@@ -79,7 +79,6 @@ class ChangeQueue:
         return removed
 
     async def run(self, work: Callable[[], T], *, of_job: bool = False) -> T:
-        """Make any other change."""
         done: T = await self._changes.ask(work, admitted=of_job, finishes=not of_job)
         return done
 

@@ -55,7 +55,6 @@ class TurnQueue(Generic[Work]):
         self._costs[client] += turn.cost
 
     def remove(self, turn: WaitingTurn[Work]) -> bool:
-        """Take something out, if it still waits."""
         queue = self._queues.get(turn.client, [])
         if turn not in queue:
             return False

@@ -42,7 +42,6 @@ service_router = partial(APIRouter, generate_unique_id_function=operation_name, 
 def collection_router(
     prefix: str = "", tags: list[str] | None = None, route_class: type[CollectionRoute] = CollectionRoute
 ) -> APIRouter:
-    """A router of what one collection has."""
     return APIRouter(
         generate_unique_id_function=operation_name,
         prefix=COLLECTION_PATH + prefix,

@@ -83,7 +83,6 @@ class IngestDestination:
 
     @property
     def home(self) -> Path:
-        """Its folder."""
         return self.location.folder
 
     @property

@@ -72,7 +72,6 @@ class Telemetry:
         )
 
     def text(self) -> bytes:
-        """All metrics now, as `MEDIA_TYPE`."""
         return generate_latest(self._registry)
 
     def request(self, method: str, route: str, status: int, seconds: float) -> None:

@@ -110,6 +110,7 @@ class FolderFollower:
         self._watch = FolderWatch(root, own_folders(settings), LOOK_SECONDS, self._rest)
         self._status = FolderStatus(name=root.name or "root", state="naming", done=0, total=0, refused=0)
         self._refused = RefusedFiles()
+        self._captioned = 0
         self._thread = threading.Thread(target=self._work, name="folder", daemon=True)
 
     def start(self) -> None:
@@ -184,6 +185,7 @@ class FolderFollower:
         files = folder.read(
             source.root, request.layout(destination.settings, peek_companions), below=self._root
         )
+        self._captioned = sum(bool(entry.texts) for entry in files.entries)
         tasks = plan_names(files, source, service.collection, self._refused.unread)
         if tasks:
             with open_pipeline(destination, tasks, workers=0, write=service.put, stop=self._stop) as pipeline:
@@ -254,7 +256,13 @@ class FolderFollower:
         name = self._status.name
         refused = len(self._refused.problems)
         self._status = FolderStatus(
-            name=name, state=state, done=done, total=total, refused=refused, trouble=trouble
+            name=name,
+            state=state,
+            done=done,
+            total=total,
+            refused=refused,
+            captioned=self._captioned,
+            trouble=trouble,
         )
 
     def _say(self, sentence: str) -> None:

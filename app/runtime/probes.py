@@ -58,7 +58,6 @@ class DriftMonitor:
         self._loop: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Work on the running event loop."""
         self._loop = asyncio.create_task(self._work()) if self._every else None
 
     async def close(self) -> None:

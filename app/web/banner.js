@@ -29,12 +29,15 @@ async function list({ target }) {
   target.lastChild.replaceChildren(...refused.map(({ name, reason }) => h("li", {}, h("strong", {}, name), ` ${reason}`)));
 }
 
-function tell({ name, state, done, total, refused, trouble }) {
+const LEARNED_FROM = 200; // items with captions, from which heads of the general encoder learn
+
+function tell({ name, state, done, total, refused, captioned, trouble }, bundle) {
   const atWork = !["watching", "waiting"].includes(state);
   const box = $("folder"), open = box.querySelector("details")?.open;
   const far = total ? ` ${done.toLocaleString("en")} of ${count(total, "item")}.` : "";
   box.classList.toggle("calm", state === "watching");
   redraw(box, h("p", { class: trouble ? "bad" : null }, h("strong", {}, `Folder ${name}. `), trouble ?? STEPS[state] + far),
+    state === "watching" && bundle === "general" && captioned >= LEARNED_FROM && h("p", {}, `${count(captioned, "item")} with captions can teach the encoder: `, code("make train"), ", then ", code(`.venv/bin/multifold train own --folder "…/${name}"`)),
     atWork && h("progress", { "aria-label": `Folder ${name}`, ...(total && { value: done, max: total }) }),
     refused > 0 && h("details", { ontoggle: list, open }, h("summary", { "data-key": "refused" }, `${count(refused, "file")} skipped`), h("ul", { class: "refused" })));
 }
@@ -53,7 +56,7 @@ export function describe(about) {
   $("folder").hidden = !about.folder;
   if (!about.folder) return;
   seen = stateOf(about);
-  tell(about.folder);
+  tell(about.folder, about.bundle.name);
   later(about.folder);
 }
 

@@ -213,6 +213,7 @@ class FolderStatus(Answer, kw_only=True):
     done: int = described("items of this step that are done")
     total: int = described("items of this step; 0 where that is not known")
     refused: int = described("files that could not be taken in")
+    captioned: int = described("items with captions of their own, from which an encoder can learn", default=0)
     trouble: str | None = described("why it waits; null while it works", default=None)
 
 

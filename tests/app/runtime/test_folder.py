@@ -111,6 +111,7 @@ def test_names_and_captions_come_before_pictures(
         info = own.client.get("/v1/info").json()
         assert info["folder"] == told(own)["folder"]
         assert (info["folder"]["name"], info["folder"]["total"]) == ("own things", 2)
+        assert info["folder"]["captioned"] == 1
         assert info["collection"]["observations"]["photo"] == 0
         (root / "later.png").write_bytes(png("green"))
         go.set()

@@ -101,7 +101,7 @@ class CollectionMethods(ServiceAddress):
         payload: Mapping[str, Any],
     ) -> Call[int]:
         """Change the payload of these items, or of those that a filter lets through; gives how many."""
-        body = item_wire.ItemChangeBody(filter, ids, payload)
+        body = item_wire.ItemChangeBody(payload, filter, ids)
         asked = ask(item_wire.ChangeAnswer, "POST", f"{self._at}/items/change", body)
         return asked.then(lambda answer: answer.changed)
 

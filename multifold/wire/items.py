@@ -84,34 +84,30 @@ class ItemFilterBody(Body, example={"filter": {"colour": "red"}}):
     filter: Mapping[str, Any] | None = described('what the payload must be: {"colour": "red"}', default=None)
 
 
-class ChosenItems(ItemFilterBody, one_of=("ids", "filter"), example={"ids": ["chair-1"]}):
-    """Some items, by ids or by a filter."""
+class ItemDeleteBody(ItemFilterBody, one_of=("ids", "filter"), example={"ids": ["chair-1"]}):
+    """Which items to remove: by ids or by a filter."""
 
     ids: Sequence[str] | None = described("these items", default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if (self.ids is None) == (not self.filter):
-            raise BodyError("bad_request", "say which items by 'ids' or by a 'filter', one of both")
-
-
-class ItemDeleteBody(ChosenItems, one_of=("ids", "filter"), example={"ids": ["chair-1"]}):
-    """Which items to remove."""
+        refuse_unchosen(self.ids, self.filter)
 
 
 class ItemChangeBody(
-    ChosenItems, one_of=("ids", "filter"), example={"filter": {"colour": "red"}, "payload": {"sold": True}}
+    Body, one_of=("ids", "filter"), example={"filter": {"colour": "red"}, "payload": {"sold": True}}
 ):
-    """What to change of the payload of some items."""
+    """What to change of the payload of some items: by ids or by a filter."""
 
     payload: Mapping[str, Any] = described(
-        "a JSON merge patch for each of them: null takes a key away (RFC 7396)", default_factory=dict
+        "a JSON merge patch for each of them: null takes a key away (RFC 7396)", min_length=1
     )
+    filter: Mapping[str, Any] | None = described('what the payload must be: {"colour": "red"}', default=None)
+    ids: Sequence[str] | None = described("these items", default=None)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.payload:
-            raise BodyError("bad_request", "say what to change: 'payload'")
+        refuse_unchosen(self.ids, self.filter)
 
 
 class ItemScrollBody(
@@ -128,6 +124,12 @@ class ItemScrollBody(
     after: str | None = described("the `next` of the page before", default=None)
     limit: int = described("most items of the page", default=100, ge=1, le=MAX_PAGE)
     vectors: bool = described("with the vector of each observation", default=False)
+
+
+def refuse_unchosen(ids: Sequence[str] | None, filter: Mapping[str, Any] | None) -> None:  # noqa: A002
+    """Items are named by one of both."""
+    if (ids is None) == (not filter):
+        raise BodyError("bad_request", "say which items by 'ids' or by a 'filter', one of both")
 
 
 def refuse_single_text(texts: object) -> None:

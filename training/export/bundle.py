@@ -162,6 +162,6 @@ def bundle_report(bundle: Bundle, numbers: Numbers, prefixes: Mapping[str, Numbe
         cells = ["{} [{}, {}]".format(*one) if isinstance(one, list) else str(one) for one in shown]
         lines.append(f"| {name.replace('_', ' ')} | {' | '.join(cells)} |")
     lines += ["", "95 % bootstrap intervals in brackets; ties count against us."]
-    if all(map(tells_nothing, numbers.values())):
+    if numbers and all(map(tells_nothing, numbers.values())):
         lines.append(BY_CHANCE)
     return "\n".join([*lines, ""])

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +23,14 @@ from index.store import browse
 from multifold.bundle.encoder import EncodedTexts, Encoder
 from multifold.types import Item
 from tests.app.house import BOXES, House, house
-from tests.app.operations.test_telemetry import Scrape
 from tests.waiting import until, wait_for
 
 
-class Door:
-    """The encoder reads texts only while this is open, and remembers what it read."""
+class Door(AbstractContextManager["Door"]):
+    """The encoder reads texts only while this is open, and remembers what it read.
+
+    It is open behind its block, so that nobody waits for ever where a test fails.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.open = threading.Event()
@@ -44,6 +46,9 @@ class Door:
 
         monkeypatch.setattr(Encoder, "texts", behind)
 
+    def __exit__(self, *_: object) -> None:
+        self.open.set()
+
 
 @pytest.fixture
 def small(tmp_path: Path, bundle: Path) -> Iterator[House]:
@@ -55,22 +60,21 @@ def small(tmp_path: Path, bundle: Path) -> Iterator[House]:
 
 @pytest.fixture
 def door(small: House, monkeypatch: pytest.MonkeyPatch) -> Iterator[Door]:
-    closed = Door(monkeypatch)
-    yield closed
-    closed.open.set()
+    with Door(monkeypatch) as closed:
+        yield closed
 
 
 def ask(shop: House, text: str) -> httpx.Response:
     return httpx.post(f"{shop.url}/v1/search", json={"text": text}, timeout=600, trust_env=False)
 
 
-def waiting(shop: House) -> float:
-    """How many texts wait to be read."""
-    return Scrape(shop).count("multifold_queue_waiting", work="text")
+def waiting(shop: House) -> int:
+    """How many texts wait to be read. The page of metrics would be refused where queues are full."""
+    return sum(encoder.waiting["text"] for encoder in shop.shelf.workers.query_encoders())
 
 
 def test_a_full_queue_is_a_429_that_says_when_to_come_again(small: House, door: Door) -> None:
-    with ThreadPoolExecutor(8) as people:
+    with ThreadPoolExecutor(8) as people, door:
         first = people.submit(ask, small, "red")
         wait_for(door.entered, "the first question to be read")
         crowd = [people.submit(ask, small, f"a red box {number}") for number in range(6)]
@@ -166,7 +170,7 @@ def test_a_body_that_comes_slowly_is_given_up_and_holds_nobody_up(tmp_path: Path
 def test_who_is_hungry_holds_up_no_other(small: House, door: Door) -> None:
     """Other addresses have queues of their own, and are next."""
     other = httpx.HTTPTransport(local_address="127.0.0.2")
-    with ThreadPoolExecutor(8) as people, httpx.Client(transport=other, timeout=600) as client:
+    with ThreadPoolExecutor(8) as people, httpx.Client(transport=other, timeout=600) as client, door:
         first = people.submit(ask, small, "red")
         wait_for(door.entered, "the first question to be read")
         searches = [{"text": f"a red box {number}"} for number in range(40)]
@@ -215,7 +219,7 @@ def test_what_is_explained_stops_when_its_client_leaves(
 
 
 def test_nothing_is_encoded_for_those_who_left(small: House, door: Door) -> None:
-    with ThreadPoolExecutor(4) as people:
+    with ThreadPoolExecutor(4) as people, door:
         first = people.submit(ask, small, "red")
         wait_for(door.entered, "the first question to be read")
         body = json.dumps({"text": "nobody waits for this"}).encode()

@@ -159,8 +159,9 @@ class PictureTexts:
             except OSError as error:  # a disk that is away or full: the next process reads them
                 log.warning("texts in photos are not read for now: %s", error)
             with self._lock:
-                if self._waiting.pop(edition, None) is not None and all(key in self._read for key in keys):
+                if edition in self._waiting and all(key in self._read for key in keys):
                     self._show({edition: keys})
+                self._waiting.pop(edition, None)  # last: who sees none waiting finds all
 
     def _read_photos(self, keys: Sequence[str]) -> None:
         for key in keys:

@@ -35,7 +35,6 @@ class EvidenceFitter:
         self._wait_for_growth(self.model.version)
 
     def note_verdict(self) -> None:
-        """A verdict was stored."""
         self._new_verdicts += 1
         if self._new_verdicts >= max(FEW_VERDICTS, self.model.of("text").judgements):
             self.fit_aside()

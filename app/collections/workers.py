@@ -41,7 +41,6 @@ class Workers:
         return list(self._query_encoders.values())
 
     def close(self) -> None:
-        """Finish what was accepted."""
         for encoder in self.query_encoders():
             encoder.close()
         self.reading.close()

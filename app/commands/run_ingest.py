@@ -72,7 +72,6 @@ def _find_library(args: argparse.Namespace) -> Library | None:
 
 
 def _succeeds(ingest: Callable[[], int]) -> bool:
-    """Run an ingest; its error is printed."""
     try:
         ingest()
     except MultifoldError as error:

@@ -208,7 +208,6 @@ class ObservationEncoder:
         return list(features)
 
     def points(self, sample: PointSample) -> Observation:
-        """The points of a shape as an observation."""
         return Observation("points", 0, self.encoder.points([sample.rows()])[0])
 
     def shape(

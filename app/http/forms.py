@@ -53,7 +53,6 @@ def check_form(request: Request) -> None:
 
 
 async def read_search_form(form: FormData) -> Search:
-    """A search with one text, image or mesh."""
     check_fields(form, FORM_FIELDS)
     others = (*SEARCH_FIELDS, *SEARCH_OBJECTS, *LISTS, "mesh_format")
     options: dict[str, Any] = {name: value for name, value in form.items() if name not in others}

@@ -75,7 +75,6 @@ def _shortened(name: str) -> str:
 
 
 def _files(blobs: Blobs, folder: str, item: Item) -> Iterator[tuple[str, str]]:
-    """The path and the blob of each original."""
     place = find_mesh_in_place(blobs, item.files) if len(item.files) > 1 else None
     if place is not None and place.within is not None:  # its files name each other
         for file in digest_content(place.path, within=place.within).files:

@@ -15,7 +15,6 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 async def load_item(item: NewItem, files: ItemFiles, settings: Settings) -> ItemSource:
-    """What an item is made of."""
     payload = check_payload(item.payload)
     check_item_id(item.id)
     if len(item.images) + (item.mesh is not None) > settings.max_files:

@@ -275,7 +275,6 @@ def _name_new(
 
 
 def _source_items(collection: Collection, source: SourceFolder) -> dict[str, SourceItem]:
-    """The items of a source by their paths."""
     where = parse_filter({"source": source.name})
 
     def describe(item: Item) -> SourceItem:

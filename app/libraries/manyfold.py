@@ -66,7 +66,6 @@ class ManyfoldLibrary:
         self._read_bytes = 0  # in all
 
     def ids(self) -> Sequence[str]:
-        """The ids of all models, page by page."""
         found: dict[str, None] = {}
         page = 1
         with self._understood():

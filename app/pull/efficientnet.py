@@ -106,7 +106,6 @@ class TowerGraph:
         return self.add("Clip", [found, "lowest", "highest"], f"{name}.active") if active else found
 
     def classify(self, pooled: str) -> str:
-        """The logits of the classes of pooled features."""
         weight = self.constant("_fc.kernel", self._weights["_fc.weight"].T)
         bias = self.constant("_fc.bias", self._weights["_fc.bias"])
         return self.add("Gemm", [pooled, weight, bias], "logits")

@@ -77,7 +77,6 @@ class _StateUnpickler(pickle.Unpickler):
 
 
 def read_state_dict(data: bytes) -> Weights:
-    """The tensors of a state dict, by name."""
     file = io.BytesIO(data)
     try:
         named, _, _ = (_StateUnpickler(file).load() for _ in range(3))

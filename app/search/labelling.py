@@ -164,7 +164,6 @@ def _texts_at(payload: Mapping[str, object], key: str) -> Iterable[str]:
 
 
 def _editions(now: Connection, names: Sequence[str]) -> dict[str, int]:
-    """The editions of items that must be there."""
     found = browse.editions_of(now, names)
     for name in names:
         if name not in found:

@@ -16,11 +16,12 @@ from functools import partial
 from heapq import merge
 from itertools import accumulate
 from operator import attrgetter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
 from app.errors import ApiError
+from app.ingest.uploads import read_mesh_file, read_upload
 from app.queries.parts import WeightedParts
 from app.search.cursors import NO_CURSOR, write_cursor
 from app.search.paging import SearchPage
@@ -28,9 +29,10 @@ from app.settings import RemoteCollection
 from multifold.client import AsyncClient, ServiceError
 from multifold.errors import MultifoldError
 from multifold.wire.items import ObservationInfo, Refusal
-from multifold.wire.search import MAX_OFFSET, Search, SearchAnswer, SearchHit, SearchTimings
+from multifold.wire.search import MAX_OFFSET, Search, SearchAnswer, SearchHit, SearchTimings, SubjectBody
 
 AskMember: TypeAlias = Callable[[Search], Awaitable[SearchAnswer]]
+Subject = TypeVar("Subject", bound=SubjectBody)
 REMOTE_SECONDS = 5.0  # after which a collection elsewhere is left out
 
 
@@ -179,8 +181,9 @@ async def open_remotes(remotes: Mapping[str, RemoteCollection]) -> AsyncIterator
 
 async def ask_remote(client: AsyncClient, remote: RemoteCollection, body: Search) -> SearchAnswer:
     """The answer of a collection of another service; addresses of pictures lead there."""
+    mix = None if body.mix is None else [with_files(part) for part in body.mix]
     try:
-        (answer,) = await client.search_many([body])
+        (answer,) = await client.search_many([replace(with_files(body), mix=mix)])
     except ServiceError as error:
         raise ApiError(503, "not_ready", error.message) from error
     if isinstance(answer, Refusal):
@@ -189,6 +192,17 @@ async def ask_remote(client: AsyncClient, remote: RemoteCollection, body: Search
         sentence = f"{remote.url} is of an older version, whose hits cannot be merged"
         raise ApiError(503, "not_ready", sentence)
     return replace(answer, hits=tuple(with_address(hit, remote.url) for hit in answer.hits))
+
+
+def with_files(body: Subject) -> Subject:
+    """A body whose files are no texts, which a client would take for paths of this machine."""
+    if body.image is not None:
+        return replace(body, image=read_upload(body.image, "image"))
+    if body.mesh is not None:
+        mesh = read_upload(body.mesh, "mesh")
+        form = read_mesh_file(mesh, body.mesh_format).suffix.lstrip(".")
+        return replace(body, mesh=mesh, mesh_format=form)
+    return body
 
 
 def with_address(hit: SearchHit, url: str) -> SearchHit:

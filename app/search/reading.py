@@ -151,7 +151,6 @@ class ConditionReader:
         return None if key is None else self._numbers(at, place + 1, key, bounds)
 
     def _numbers(self, at: int, end: int, key: str, bounds: Bounds) -> Found:
-        """A condition on the numbers of one key."""
         return self._found(at, end, (key,), range_filter((key,), nearly(bounds)))
 
     def _state(self, at: int) -> Found:

@@ -24,8 +24,8 @@ from multifold.wire.search import (
     Understood,
     UnderstoodCondition,
 )
-from tests.app.answers import refused
-from tests.app.house import House, house, png
+from tests.app.answers import refused, uri
+from tests.app.house import House, box, house, png
 from tests.ports import free_ports
 
 SHOWN = ObservationInfo("caption", 0, None, "a thing")
@@ -203,6 +203,23 @@ def test_a_collection_of_another_service_answers_too(shops: tuple[House, House])
     found = ask(second, "far", text=None, image=None, mix=[{"text": "a red box"}]).json()
     seen = next(hit for hit in found["hits"] if hit["id"] == "pale")
     assert httpx.get(seen["matched"]["url"], trust_env=False).headers["content-type"].startswith("image/")
+
+
+def test_files_are_asked_elsewhere_too_and_no_path_is_read(
+    shops: tuple[House, House], tmp_path: Path
+) -> None:
+    _, second = shops
+    sent = {"image": uri(png("red")), "text": None}
+    assert ask(second, "far", **sent).json()["warnings"] == []
+    mesh = {"mesh": uri(box("red")), "mesh_format": "glb", "text": None}
+    assert ask(second, "far", **mesh).json()["warnings"] == []
+    mixed = [{"image": uri(png("red"))}, {"text": "a blue box"}]
+    assert ask(second, "far", text=None, mix=mixed).json()["warnings"] == []
+    files = {"mesh": ("red.glb", box("red"), "model/gltf-binary")}
+    form = second.client.post("/v1/search", data={"collections": "far"}, files=files)
+    assert form.json()["warnings"] == []
+    (tmp_path / "ours.png").write_bytes(png("red"))
+    refused(ask(second, "far", text=None, image=str(tmp_path / "ours.png")), 422, "bad_image")
 
 
 @pytest.mark.parametrize(

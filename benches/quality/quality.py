@@ -89,10 +89,9 @@ def _rows(world: QualityWorld, encoder: str, bundle: Path, folder: Path) -> Iter
                 names = dict(zip(NAMED, (world.name, encoder, fit, kind, len(asked)), strict=True))
                 told = names | _measure(outcomes, legs[kind])
                 if fit == "after" and asked[0].right and "text" in asked[0].body:
-                    promised = np.array(served.promise(asked, ERROR), np.float64)
-                    told |= dict(
-                        zip(PROMISED, promised.mean(axis=0).tolist() if len(promised) else (), strict=False)
-                    )
+                    with contextlib.suppress(MultifoldError):  # too few of its own questions are like these
+                        promised = np.mean(served.promise(asked, ERROR), axis=0)
+                        told |= dict(zip(PROMISED, promised.tolist(), strict=True))
                 cells = (told.get(name, "") for name in (*NAMED, *FOUND, *TRUSTED, *PROMISED))
                 print(row(*(f"{one:.3f}" if isinstance(one, float) else one for one in cells)), flush=True)
                 yield told | {"legs": legs[kind], "answers": list(map(astuple, outcomes))}

@@ -20,7 +20,7 @@ from multifold.cli import main
 from multifold.errors import MultifoldError
 
 DEPTH = 10
-LONGEST = 1_000  # hits of an answer with a promise
+LONGEST = 100  # hits of an answer with a promise; it has fewer
 TOGETHER = 16  # questions of one request
 LARGEST = 1 << 28  # bytes of one
 NEVER = 1 << 40  # items from which a collection is fitted by itself
@@ -56,7 +56,19 @@ class ServedCollection:
 
     def ask(self, questions: Sequence[AskedQuestion], **options: object) -> list[QuestionOutcome]:
         """What each of these questions finds."""
-        outcomes = []
+        return [_outcome(question, answer) for question, answer in self._answers(questions, **options)]
+
+    def promise(self, questions: Sequence[AskedQuestion], error: float) -> list[tuple[bool, int, float]]:
+        """Whether each answer has what is right, how long it is, and the error that it promises."""
+        told = []
+        for question, answer in self._answers(questions, limit=LONGEST, error=error):
+            found = {hit["id"] for hit in answer["hits"]}
+            told.append((bool(found & question.right), len(found), float(answer["error"])))
+        return told
+
+    def _answers(
+        self, questions: Sequence[AskedQuestion], **options: object
+    ) -> Iterator[tuple[AskedQuestion, dict[str, Any]]]:
         for start in range(0, len(questions), TOGETHER):
             some = questions[start : start + TOGETHER]
             searches = [{"limit": DEPTH, **one.body, **options} for one in some]
@@ -66,23 +78,7 @@ class ServedCollection:
             for question, told in zip(some, answer.json()["answers"], strict=True):
                 if told["error"] is not None:
                     raise MultifoldError(f"{question.asked}: {told['error']['message']}")
-                outcomes.append(_outcome(question, told["answer"]))
-        return outcomes
-
-    def promise(self, questions: Sequence[AskedQuestion], error: float) -> list[tuple[bool, int, float]]:
-        """Of each question whether its answer has what is right, how long it is, and the error it promises.
-
-        None where too few questions of the collection are like these.
-        """
-        told = []
-        for question in questions:
-            body = {"limit": LONGEST, "error": error, **question.body}
-            answer = self.client.post("/v1/search", json=body).json()
-            if "error" in answer and isinstance(answer["error"], dict):
-                return []
-            found = {hit["id"] for hit in answer["hits"]}
-            told.append((bool(found & question.right), len(found), float(answer["error"])))
-        return told
+                yield question, told["answer"]
 
 
 def _outcome(question: AskedQuestion, answer: dict[str, Any]) -> QuestionOutcome:

@@ -313,7 +313,7 @@ class TestBatches:
     def test_the_hits_of_all_searches_together_are_bounded(self, shop: House) -> None:
         most = shop.client.get("/v1/info").json()["limits"]["batch_hits"]
         asked = [{"text": "a", "limit": 1000}] * (most // 1000)
-        assert shop.client.post("/v1/search/batch", json={"searches": asked}).is_success
+        assert shop.client.post("/v1/search/batch", json={"searches": asked}).status_code in (200, 207)
         response = shop.client.post("/v1/search/batch", json={"searches": [*asked, {"text": "a"}]})
         refused(response, 422, "too_many", f"{most} hits")
 

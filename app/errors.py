@@ -13,7 +13,7 @@ with needs_extra("serve"):
     from fastapi.responses import JSONResponse
     from starlette.exceptions import HTTPException
 
-from index.cluster.contracts import ClusterError
+from index.cluster.contracts import BehindError, ClusterError
 from index.collection import CollectionError
 from index.contracts import IndexPlanError, PromiseError, QueryError
 from index.jobs import NoSuchJobError
@@ -87,6 +87,7 @@ CODES = {  # of errors, for programs; the description of the API has them
     "timeout": "it took too long",
     "storage": "a disk, a database or a bucket fails",
     "index_away": "the server of the index does not answer",
+    "index_behind": "the index does not have yet what was written; a search that is bounded would not wait",
 }
 
 STATUSES = {  # the code for programs, and what the description of the API says
@@ -122,6 +123,7 @@ ERRORS: dict[type[Exception], tuple[int, str]] = {  # the status and code of eac
     QueryError: (422, "bad_query"),
     ItemOrderError: (422, "bad_query"),
     ItemError: (422, "bad_item"),
+    BehindError: (503, "index_behind"),
     ClusterError: (503, "index_away"),
     BlobError: (503, "storage"),
     CollectionError: (503, "storage"),

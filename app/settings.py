@@ -12,6 +12,7 @@ from app.operations.keys import ApiKey, ApiKeyError, parse_keys, read_keys, read
 from index.cluster.contracts import MilvusAddress
 from index.contracts import CollectionLocation, Memory
 from multifold.errors import MultifoldError, needs_extra
+from multifold.wire.search import Consistency
 
 with needs_extra("serve"):
     from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
@@ -75,6 +76,11 @@ class Settings(BaseSettings):
     """`s3://NAME/PREFIX` for originals and views. `AWS_ENDPOINT_URL_S3` names the server."""
     milvus: str | None = None
     """Address of a Milvus server that searches instead of this process, such as `http://milvus:19530`."""
+    staleness: Annotated[float, Field(gt=0)] = 1.0
+    """Seconds by which a search on Milvus may be behind what was written."""
+    consistency: Consistency = "bounded"
+    """What searches on Milvus see where they do not say so themselves: what is indexed (`bounded`), also what
+    `seen` names (`session`), or all that is stored (`strong`)."""
     milvus_token: SecretStr = SecretStr("")
     """`USER:PASSWORD` or a token for Milvus."""
     index_memory: Memory = "auto"
@@ -192,7 +198,7 @@ class Settings(BaseSettings):
     def cluster(self) -> MilvusAddress | None:
         """The Milvus that searches, if this process does not."""
         token = self.milvus_token.get_secret_value()
-        return None if self.milvus is None else MilvusAddress(self.milvus, token)
+        return None if self.milvus is None else MilvusAddress(self.milvus, token, staleness=self.staleness)
 
     @property
     def spared(self) -> tuple[Path, ...]:

@@ -1,8 +1,9 @@
 """The facade: items in, hits out. Its engines, texts and blobs are parts with names.
 
-A change is durable in the store before it is acknowledged; then the engines catch up with the store's log.
-Searches share the engines, a change has them alone for a moment, so a search sees one version. If a hit was
-replaced or deleted before it is read from the store, the search is made again (see `_newest`).
+A change is durable in the store before it is acknowledged; then the engines catch up with the store's log, or
+a thread does that for them where they are in a cluster. Searches share the engines, a change has them alone
+for a moment, so a search sees one version. If a hit was replaced or deleted before it is read from the store,
+the search is made again (see `_newest`).
 """
 
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
 
 from index.cluster.contracts import MilvusAddress
+from index.cluster.follower import Follower
 from index.contracts import DerivedIndex, EngineKey, IndexPlan, IndexPlanError, Memory, RowsLostError, Space
 from index.engine_factory import check_plan, place_engines
 from index.engine_set.engine_set import EngineSet, ProgressCallback, ignore_progress
@@ -84,11 +86,14 @@ class Collection(AbstractContextManager["Collection"]):
         self._planned = planned
         self._changing = threading.Lock()
         self._closed = False
+        self._written = 0  # our last change
         self._bitmaps = FilterCache()
         self._background = BackgroundSample()
         self._cache = EditionCache()
         for one in reversed(self._derived):  # engines first: if they refuse, no thread reads texts yet
             one.open()
+        staleness = self.engines.staleness
+        self._follower = None if staleness is None else Follower(self._bring_up, staleness)
 
     @classmethod
     def open(
@@ -161,6 +166,11 @@ class Collection(AbstractContextManager["Collection"]):
         """The number of the last change that searches see."""
         return self.engines.version
 
+    @property
+    def newest(self) -> int:
+        """The last change that searches see, or our own last one, if they have yet to see it."""
+        return max(self.version, self._written)
+
     def upsert(self, items: Sequence[Item]) -> int:
         """Store all items or none, each in place of its former self; returns the collection's new version."""
         with self._alone():
@@ -168,6 +178,7 @@ class Collection(AbstractContextManager["Collection"]):
             if items:
                 check_vectors(items, self._space)
             version = self._store.upsert(items) if items else self.version
+            self._written = max(version, self._written)
             self._caught_up(len(items))
             return max(version, self.version)
 
@@ -241,9 +252,10 @@ class Collection(AbstractContextManager["Collection"]):
             query.check(self._space.dim)
         found = self._answers(queries)
         for _ in range(SEARCH_ATTEMPTS):
-            if not (missed := [query for query, hits in zip(queries, found, strict=True) if hits is None]):
+            missed = [query for query, hits in zip(queries, found, strict=True) if hits is None]
+            if not missed:
                 break
-            with self._newest():
+            with self._ready_for(missed):
                 again = iter(self._answers(missed))
             found = [next(again) if hits is None else hits for hits in found]
         if len(answers := [hits for hits in found if hits is not None]) < len(queries):
@@ -295,6 +307,9 @@ class Collection(AbstractContextManager["Collection"]):
     def fit_evidence(self, encode: TextEncoder | None = None, most: int = MOST_ITEMS) -> EvidenceModel:
         """Fit how the evidence is weighted, on so many items, and store it. Short queries need an encoder."""
         alone = None if self._read_only else self._alone
+        if self.engines.staleness is not None:
+            with self._newest():
+                pass
         return fit_collection(
             self._readable(), self._space, self.scoring, encode, most, self._made_with(), alone
         )
@@ -309,10 +324,11 @@ class Collection(AbstractContextManager["Collection"]):
 
     @contextmanager
     def scoring(self) -> Iterator[tuple[Searcher, Connection]]:
-        """What scores items on all legs, for a moment in which nothing changes."""
-        with self._newest() if self._lock is None else nullcontext():
+        """What scores items on all legs, for a moment in which nothing changes; of a cluster what it has."""
+        with self._newest() if self._lock is None and self._waits(strong=False) else nullcontext():
             pass
         with self.engines.gate.reading(), self._readable().moment() as now:
+            self.engines.seen_at(now, strong=False)
             yield self._searcher(), now
 
     def disagreements(self) -> list[str]:
@@ -320,8 +336,15 @@ class Collection(AbstractContextManager["Collection"]):
         with self._newest():
             return [problem for one in self._derived for problem in one.problems()]
 
-    def close(self) -> None:
-        """Wait for the change and the searches that are running, then release everything."""
+    def close(self, *, discard: bool = False) -> None:
+        """Wait for the change and the searches that are running, then release everything.
+
+        `discard`: what is kept of it in a cluster is removed.
+        """
+        if self._follower is not None:
+            self._follower.close()
+        if discard:
+            self.engines.discard()
         with self._changing, self.engines.gate.writing():
             for one in self._derived:
                 if self._lock is not None and not self._closed:
@@ -335,6 +358,28 @@ class Collection(AbstractContextManager["Collection"]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def reaches(self, version: int) -> bool:
+        """Whether a search sees this version of the store, or a later one."""
+        if self._follower is None or self.version >= version:
+            return True
+        self._follower.wake()
+        return False
+
+    def behind(self) -> float:
+        """Seconds for which the indexes have lacked what is stored, where a thread brings them up to it."""
+        return 0.0 if self._follower is None else self._follower.behind()
+
+    def _ready_for(self, queries: Sequence[Query]) -> AbstractContextManager[None]:
+        """What a search needs that could not be answered yet."""
+        if self._waits(strong=any(query.strong for query in queries)):
+            return self._newest()
+        self.engines.look()
+        return nullcontext()
+
+    def _waits(self, *, strong: bool) -> bool:
+        """Whether such a search waits until the indexes have all that is stored."""
+        return strong or self.engines.staleness is None
+
     @contextmanager
     def _newest(self) -> Iterator[None]:
         """A moment that all indexes caught up with; if engines know one version only, no change is let in."""
@@ -344,7 +389,7 @@ class Collection(AbstractContextManager["Collection"]):
             moment.enter_context(self._readable().moment())
             for one in self._derived:
                 one.catch_up()
-            if self.engines.keeps_versions:
+            if self.engines.staleness is not None:
                 held.close()
             yield
 
@@ -369,12 +414,21 @@ class Collection(AbstractContextManager["Collection"]):
 
     def _caught_up(self, changed: int) -> int:
         """Let searches see what the store has; returns how many items changed."""
+        if self._follower is None:
+            self._bring_up()
+        else:
+            self._follower.wake()
+        self.on_change()
+        return changed
+
+    def _bring_up(self) -> bool:
+        """Have what is derived follow the store; whether searches see now what was there before."""
+        wanted = self._store.version()
         for one in self._derived:
             one.follow()
         for one in self._derived:
             one.save()
-        self.on_change()
-        return changed
+        return self.version >= wanted
 
     def _readable(self) -> Store:
         if self._closed:

@@ -246,7 +246,7 @@ class DerivedIndex(Protocol):
         """Begin with what was saved, if it fits, and follow the store."""
 
     def follow(self) -> None:
-        """Catch up after a change, or leave that to the next search where it cannot be done now."""
+        """Catch up after a change, as far as that can be done now."""
 
     def catch_up(self) -> None:
         """Apply what the store has and it has not; build it anew where that cannot be told."""

@@ -81,15 +81,9 @@ class CollectionService:
         self.run = workers.reading.run  # reads in a thread
         self._vocabulary: tuple[int, PayloadVocabulary] | None = None  # as of a version of the collection
         self._query_encoder = workers.query_encoder(observer)
-        self.searches: Batcher[SearchStep, list[Hit]] = Batcher(
-            self._search,
-            most=settings.batch,
-            room=settings.queue,
-            threads=CLUSTER_SEARCHERS if settings.milvus else 1,
-            watch=workers.telemetry.watch("search"),
-            cost=search_cost,
-            unit_seconds=UNIT_SECONDS,
-        )
+        self.searches = self._search_queue(CLUSTER_SEARCHERS if settings.milvus else 1)
+        # Those that wait for a cluster keep no others waiting.
+        self.strong_searches = self._search_queue(1) if settings.milvus else self.searches
         self.changes = ChangeQueue(
             collection, self.put, self.writing, settings, workers.telemetry.watch("write")
         )
@@ -99,6 +93,17 @@ class CollectionService:
     @property
     def encoder(self) -> Encoder:
         return self.observer.encoder
+
+    def _search_queue(self, threads: int) -> Batcher[SearchStep, list[Hit]]:
+        return Batcher(
+            self._search,
+            most=self.settings.batch,
+            room=self.settings.queue,
+            threads=threads,
+            watch=self.workers.telemetry.watch("search"),
+            cost=search_cost,
+            unit_seconds=UNIT_SECONDS,
+        )
 
     def _search(self, steps: Sequence[SearchStep]) -> list[list[Hit]]:
         """The hits of queries, which are searched together, and of other steps."""
@@ -256,5 +261,6 @@ class CollectionService:
     def close(self) -> None:
         """Answer what was accepted, then close the collection."""
         self.searches.close()
+        self.strong_searches.close()
         self.changes.close()
         self.collection.close()

@@ -210,8 +210,8 @@ class Collections:
             self.errors.pop(name, None)
         if (service := self._services.pop(entry.place, None)) is not None:
             service.searches.close()
-            service.collection.engines.discard()
-            service.collection.close()
+            service.strong_searches.close()
+            service.collection.close(discard=True)
         self._registry.clear(entry)
 
     def set_alias(self, alias: str, name: str) -> str | None:

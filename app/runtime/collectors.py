@@ -29,6 +29,9 @@ def read_contents(services: Iterable[CollectionService]) -> Iterable[Metric]:
     items = _gauge("multifold_items", "Items in the collection.", ["collection"])
     kinds = _gauge("multifold_observations", "Observations in the collection.", ["collection", "kind"])
     changes = _gauge("multifold_version", "Last change that searches see.", ["collection"])
+    behind = _gauge(
+        "multifold_behind_seconds", "For which indexes have lacked what is stored.", ["collection"]
+    )
     for service in services:
         bundle = service.encoder.bundle
         info.add_metric([service.name, version("multifold"), bundle.name, service.encoder.vector_id], 1)
@@ -36,7 +39,8 @@ def read_contents(services: Iterable[CollectionService]) -> Iterable[Metric]:
         for kind, count in service.collection.read(browse.count_observations).items():
             kinds.add_metric([service.name, kind], count)
         changes.add_metric([service.name], service.collection.version)
-    return info, items, kinds, changes
+        behind.add_metric([service.name], service.collection.behind())
+    return info, items, kinds, changes, behind
 
 
 def read_indexes(services: Iterable[CollectionService]) -> Iterable[Metric]:

@@ -128,7 +128,9 @@ def _search_for_known(service: CollectionService) -> ProbeResult:
     vectors = service.encoder.vectors(service.encoder.texts([text for _, text, _ in captions]).features)
     hits = 0
     for (name, _, side), vector in zip(captions, vectors, strict=True):
-        hits += name in [hit.id for hit in service.collection.search(Query(vector, side, PROBE_DEPTH))]
+        hits += name in [
+            hit.id for hit in service.collection.search(Query(vector, side, PROBE_DEPTH, strong=False))
+        ]
     return ProbeResult(sound, len(captions), hits, time.time())
 
 
@@ -155,6 +157,6 @@ def _is_found(service: CollectionService, item: Item) -> bool:
     if side == "shape" and points:
         shown["points"] = pool_mean(np.stack(points))
     own = dict(zip(shown, encoder.vectors(np.stack(list(shown.values()))), strict=True))
-    hits = service.collection.search(Query(own[side], side, PROBE_DEPTH, side=side, own=own))
+    hits = service.collection.search(Query(own[side], side, PROBE_DEPTH, side=side, own=own, strong=False))
     crowded = len(hits) == PROBE_DEPTH and hits[0].score - hits[-1].score <= SCORE_SLACK
     return crowded or item.id in [hit.id for hit in hits]

@@ -73,7 +73,7 @@ def _nearest_captions(
 ) -> tuple[CaptionPool | None, dict[str, str]]:
     """The captions of the collection that are nearest to any step, and the item of each."""
     line = service.encoder.vectors(traversal.line_to_root(service.encoder, feature, steps))
-    queries = [Query(vector, "text", CAPTIONS_A_STEP, "max") for vector in line]
+    queries = [Query(vector, "text", CAPTIONS_A_STEP, "max", strong=False) for vector in line]
     hits = [hit for page in service.collection.search_many(queries) for hit in page]
     features = {hit.matched.text: hit.matched.feature for hit in hits if hit.matched.text is not None}
     owners = {hit.matched.text: hit.id for hit in reversed(hits) if hit.matched.text is not None}

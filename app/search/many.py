@@ -163,6 +163,8 @@ def check_several(body: Search) -> None:
             "'examples', 'diversity', 'error', 'pool' and 'lexical'"
         )
         raise ApiError(422, "needs_evidence", sentence)
+    if body.seen is not None:
+        raise ApiError(422, "bad_query", "each collection has versions of its own: ask without 'seen'")
     if body.offset or body.duplicates == "fold":
         sentence = "several collections are read page by page with 'after', and without folding duplicates"
         raise ApiError(422, "bad_query", sentence)

@@ -26,12 +26,15 @@ from app.search.paging import SearchPage
 from app.search.reading import Condition, Reading
 from app.search.understanding import join_filters, narrowed, take_back, understand, with_text
 from app.settings import Settings
+from index.cluster.contracts import BehindError
 from index.search.model import EvidenceModel
 from index.search.query import Query
 from index.store.filters import Filter
 from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Side, Target
 from multifold.wire.search import LexicalMode, SearchOptions
 
+SEEN_SECONDS = 5.0  # for which a search waits until the index has what its client wrote
+SEEN_CHECK_SECONDS = 0.02
 DUPLICATE_REACH_FACTOR = 2  # times as many hits are compared to fold duplicates,
 DUPLICATE_REACH_LIMIT = 2_000  # and no more than these
 
@@ -90,6 +93,7 @@ async def search(
     planned = await plan_search(service, parts, options, where, sharing)
     query, warnings = await encode_query(service, planned)
     encode_end = time.perf_counter()
+    await wait_for_seen(service, options)
     version = service.collection.version
     ranked, following = await rank_items(service, planned, query)
     while not ranked and planned.reading is not None:
@@ -192,6 +196,18 @@ async def encode_parts(service: CollectionService, planned: PlannedSearch) -> li
         return await asyncio.gather(*(service.encode(part) for part, _ in parts))
 
 
+async def wait_for_seen(service: CollectionService, options: SearchOptions) -> None:
+    """Wait until a search sees what its client has written, if it asks for that."""
+    if (options.consistency or service.settings.consistency) != "session":
+        return
+    until = time.monotonic() + SEEN_SECONDS
+    while not service.collection.reaches(options.seen or 0):
+        if time.monotonic() > until:
+            sentence = f"the index does not have version {options.seen} yet, after {SEEN_SECONDS:g} s"
+            raise BehindError(sentence)
+        await asyncio.sleep(SEEN_CHECK_SECONDS)
+
+
 async def find_empty(
     service: CollectionService, planned: PlannedSearch
 ) -> tuple[Sequence[Condition], tuple[str, ...]]:
@@ -259,11 +275,13 @@ def make_query(
         examples=options.examples or NO_EXAMPLES,
         diversity=options.diversity,
         error=options.error,
+        strong=(options.consistency or settings.consistency) == "strong",
     )
 
 
 async def _find(service: CollectionService, query: Query) -> list[Hit]:
-    return await service.searches.ask(query, admitted=True)
+    queue = service.strong_searches if query.strong else service.searches
+    return await queue.ask(query, admitted=True)
 
 
 async def _find_folded(service: CollectionService, query: Query) -> list[Hit]:

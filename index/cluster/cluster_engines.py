@@ -1,25 +1,28 @@
 """Engines in a cluster, shared by all processes that have the collection open, and how far they were fed.
 
-A process that finds the cluster behind the version that it needs feeds it from the store's log, one process
-at a time; all writes may be repeated, so one that dies or stops halfway does no harm. Rows are fed as of a
-version of the store: what ended before that was never fed. So only versions that a process fed up to are
-whole. A reader searches one whole version; rows of other versions are there too, and it drops them: those
-that are newer, and those that have ended, which are removed a while later. How far the cluster was fed, and
-under which names, is noted in the store."""
+One process at a time feeds the cluster from the store's log, a thread of its own, soon after each change; all
+writes may be repeated, so one that dies or stops halfway does no harm. How far the cluster was fed, and under
+which names, is noted in the store.
+
+A search takes the rows that are there, and of them those whose edition is alive in the store at its moment:
+what ended is dropped at once, what is new is missing until it is fed. A strong search feeds the cluster
+itself, up to its own moment. Rows of editions that ended are removed a while later."""
 
 import json
 import logging
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from uuid import uuid4
 
 import numpy as np
 from jaxtyping import Bool
 
-from index.cluster.contracts import ClusterError, ClusterLostError, MilvusAddress
+from index.cluster.contracts import BehindError, ClusterError, ClusterLostError, MilvusAddress
+from index.cluster.living_editions import LivingEditions
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.cluster.payload_fields import condition_of, tokens_of
@@ -32,7 +35,6 @@ from index.store.item_rows import (
     OBSERVATIONS_AT_ONCE,
     derive_usable_rows,
     edition_of,
-    living_editions,
     observation_rows,
     pooled_row,
 )
@@ -77,6 +79,10 @@ class FeedMark:
             segments=tuple(sorted({*self.segments, *noted.segments})),
         )
 
+    def reaches(self, version: int) -> bool:
+        """Whether the cluster has all that the store had at a version, as it was then or later."""
+        return self.whole and self.fed >= version
+
     def as_note(self) -> str:
         return json.dumps(asdict(self))
 
@@ -89,27 +95,19 @@ def mark_from_note(note: str | None) -> FeedMark | None:
     return FeedMark(**raw | {"segments": tuple((side, kind) for side, kind in raw["segments"])})
 
 
-@dataclass(frozen=True)
-class WholeVersion:
-    """A version of the store of which the cluster has all rows."""
-
-    since: float  # when it was the last one
-    written: int  # the cluster's time of its last write; 0: unknown
-
-
 log = logging.getLogger(__name__)
 
-GRACE = 120.0  # seconds that ended rows stay: longer than any search takes
-MOST_ENDED = 1_000  # changes; rows that ended before the last so many stay
-SHORT_GRACE = 10.0  # seconds only: searches meet what ended, and drop it
-STALLED = 15.0  # seconds without progress after which the feeding process is not waited for
+GRACE = 10.0  # seconds that ended rows stay: no strong search takes longer
+SWEEP_SECONDS = 2.0  # seconds between two removals
+STALLED = 5.0  # seconds without progress after which the feeding process is not waited for
+STRONG_SECONDS = 30.0  # for which a strong search waits for another one that feeds
 CHECK_SECONDS = 0.02  # seconds between two checks of how far it is
+BEING_FED = "The index is being fed, and does not have the last changes yet: ask again, or for what it has."
+LOGICAL_BITS = 18  # of the cluster's times, behind the milliseconds
 
 
 class ClusterEngineSet(EngineSet):
-    """The engines of a cluster, fed from the store and seen as of one version of it."""
-
-    keeps_versions = True
+    """The engines of a cluster, fed from the store; searches take what is there."""
 
     def __init__(
         self,
@@ -122,83 +120,102 @@ class ClusterEngineSet(EngineSet):
         writes: bool,
     ) -> None:
         super().__init__(space, store, self._new, plan)
+        self.staleness: float = cluster.staleness
         self._index = plan.milvus_type
         self._writes = writes
         self._link = MilvusConnection(cluster)
         self._measuring = RecallMonitor(space, store, probes, plan.recall)
         self._mark = FeedMark()  # where we looked last
-        self._feeds = False  # whether no other process may feed at the moment
+        self._moved = NEVER, 0.0  # how far the cluster was when it moved last, and when that was
         self._fed: deque[tuple[float, int]] = deque()  # versions that we fed, and when
-        self._recent: dict[int, WholeVersion] = {}
+        self._swept = 0.0  # when we removed rows last
+        self._one_feeds = threading.Lock()
+        self._one_adopts = threading.RLock()
+        self._living = LivingEditions()
+        self._here = threading.local()  # what this thread has fed, and what it has to see
+
+    def open(self) -> None:
+        """Begin with what the cluster has, if it is there."""
+        try:
+            self.look()
+        except ClusterError as error:
+            log.info("the cluster is searched later: %s", error)
+
+    def look(self) -> None:
+        """Search what the cluster has by now."""
+        with self._one_adopts:  # so nothing that was noted earlier takes its place
+            mark = self._noted()
+            if mark is not None or self.version == NEVER:
+                self._adopt(mark or FeedMark())
 
     def follow(self) -> None:
-        """Catch up if the cluster is there; otherwise the next search does, or raises."""
-        try:
-            self.catch_up()
-        except ClusterError as error:
-            log.info("the cluster is fed later: %s", error)
+        """Feed the cluster what is new, unless another process does."""
+        wanted, mark = self._store.version(), self._noted() or FeedMark()
+        if mark.fed != self._moved[0] or mark.reaches(wanted):
+            self._moved = mark.fed, time.monotonic()
+        if self._writes and not mark.reaches(wanted):
+            with self._turn() as mine:
+                if mine or time.monotonic() - self._moved[1] > STALLED:
+                    return self._feed_all()
+        return self.look()
 
     @contextmanager
     def feeding(self) -> Iterator[None]:
-        """While it lasts no other process feeds the cluster, but where one that does is not waited for.
-
-        So a moment that begins within it is still the newest one when the cluster has been fed that far.
-        """
-        until = time.monotonic() + STALLED
-        while self._writes and time.monotonic() < until:
-            with self._store.alone("feed") as mine:
+        """While it lasts no other process feeds the cluster: a moment that begins within it is the newest."""
+        until = time.monotonic() + STRONG_SECONDS
+        while self._writes:
+            with self._turn() as mine:
                 if mine:
-                    self._feeds = True
-                    try:
-                        yield
-                    finally:
-                        self._feeds = False
+                    yield
                     return
+            if time.monotonic() > until:
+                raise BehindError(BEING_FED)
             time.sleep(CHECK_SECONDS)
         yield
 
     def catch_up(self, on_progress: ProgressCallback = ignore_progress) -> None:  # noqa: ARG002
-        """Feed the cluster what the store has at this moment, unless it was fed with what is newer.
+        """Have the cluster fed all that the store has at this moment.
 
-        Then this moment is over: rows that ended meanwhile were never fed.
+        Who may not write waits until another process has; then the moment may be over, and an item that is
+        written again meanwhile is missing.
         """
         wanted = self._store.version()
-        if self.version == wanted:
-            return
-        try:
-            self._reach(wanted)
-        except ClusterLostError as error:
-            if not self._writes:
-                raise
-            log.warning("%s", error)
-            self._begin_again()
-            self._reach(wanted)
+        if self._writes:
+            self._feed_all()
+        else:
+            self._wait_for(wanted)
+        self._here.fed, self._here.since = (wanted, self._mark.written), self._mark.written
+        for graph in self._graphs().values():
+            graph.recount()
 
-    def version_at(self, now: Connection) -> int:
-        """The version that is searched at this moment: engines may be further by now."""
-        return last_change(now)
-
-    def seen_at(self, now: Connection) -> int | None:
-        """The version that a search looks at; None if the cluster is not known to have all of it."""
-        version = self.version_at(now)
-        return version if version in self._recent else None
-
-    def still_has(self, version: int, since: float) -> bool:
-        """Whether nothing that a search of a version needs was removed since it began."""
-        if time.monotonic() - since < SHORT_GRACE:
-            return True
-        mark = mark_from_note(self._store.noted(FEED_MARK))
-        return mark is not None and mark.swept <= version
+    def seen_at(self, now: Connection, *, strong: bool) -> int | None:
+        """The version of the store that a search sees; None if it has to look at the cluster first."""
+        version = self._living.version_at(now)
+        fed, written = getattr(self._here, "fed", (NEVER, 0))
+        if self.version == NEVER or (strong and fed != version and not self._has_just(version)):
+            return None
+        if strong and fed != version:
+            self._here.since = self._mark.written
+            for graph in self._graphs().values():
+                graph.recount()
+        elif strong:
+            self._here.since = written
+        else:
+            old = int((time.time() - self.staleness) * 1000) << LOGICAL_BITS
+            self._here.since = min(self._mark.written, old)
+        return version
 
     def lost(self) -> None:
         """Begin again with what the store knows of the cluster."""
         with self.gate.writing():
             self._engines = {}
             self.version = NEVER
-            self._recent = {}
 
     def settle(self) -> dict[EngineKey, list[SegmentReport]]:
-        """Measure the recall of what has grown; what all graphs are and find."""
+        """Feed what is new, and measure the recall of what has grown; what all graphs are and find."""
+        if self._writes:
+            with self.feeding():
+                self.catch_up()
         graphs = self._graphs()
         if self._writes:
             self._measuring.wait()
@@ -222,9 +239,7 @@ class ClusterEngineSet(EngineSet):
     def _new(self, segment: EngineKey) -> MilvusEngine:
         name = self._mark.name(segment)
         space = self._space
-        return MilvusEngine(
-            space.dim, space.metric, self._link, name, self._counts, self._index, self._written
-        )
+        return MilvusEngine(space.dim, space.metric, self._link, name, self._counts, self._index, self._since)
 
     def _at(self, segment: EngineKey) -> MilvusEngine:
         engine = self._engine(segment)
@@ -239,47 +254,64 @@ class ClusterEngineSet(EngineSet):
         return {segment: self._at(segment) for segment in self._engines}
 
     def _counts(self, rows: Ids) -> Bool[np.ndarray, " k"]:
-        """Which rows are of an edition that the store has, in the version that this thread reads."""
+        """Which rows are of an edition that the store has at the moment that this thread reads."""
         editions, places = np.unique(edition_of(rows), return_inverse=True)
         with self._store.moment() as now:
-            living = living_editions(now, editions.tolist())
-        return np.isin(editions, np.array(living, np.int64))[places]
+            living = self._living.among(now, editions.tolist())
+        return np.array([edition in living for edition in editions.tolist()], np.bool_)[places]
 
-    def _written(self) -> int | None:
-        """The cluster's time of the last write of the version that this thread reads, if it is known.
+    def _since(self) -> int | None:
+        """The cluster's time of what this thread has to see, if it is in a search.
 
-        Reads that wait for no later one do not wait for those who write meanwhile.
+        One that is not strong waits for nothing that was written within the staleness.
         """
-        with self._store.moment() as now:
-            whole = self._recent.get(last_change(now))
-        return None if whole is None else whole.written
+        return getattr(self._here, "since", None)
 
-    def _reach(self, wanted: int) -> None:
-        """Wait until the cluster is fed as far as wanted; feed it if no other process does."""
-        best = NEVER
+    def _has_just(self, version: int) -> bool:
+        """Whether the cluster was fed this version, and nothing later."""
+        mark = self._mark
+        return mark.whole and mark.fed == version
+
+    def _noted(self) -> FeedMark | None:
+        return mark_from_note(self._store.noted(FEED_MARK))
+
+    @contextmanager
+    def _turn(self) -> Iterator[bool]:
+        """Whether this thread alone feeds, of all threads and processes; it never waits."""
+        if not self._one_feeds.acquire(blocking=False):
+            yield False
+            return
+        try:
+            with self._store.alone("feed") as mine:
+                yield mine
+        finally:
+            self._one_feeds.release()
+
+    def _wait_for(self, version: int) -> None:
         since = time.monotonic()
-        while True:
-            with nullcontext(True) if self._feeds else self._store.alone("feed") as mine:
-                mark = mark_from_note(self._store.noted(FEED_MARK)) or FeedMark()
-                if mark.whole and mark.fed >= wanted:
-                    return self._adopt(mark)
-                if mark.fed > wanted:
-                    return None  # another process feeds what is newer, and this moment is over
-                if mark.fed > best:
-                    best, since = mark.fed, time.monotonic()
-                stalled = time.monotonic() - since > STALLED
-                if (mine or stalled) and self._writes:
-                    return self._feed(mark)
-            if stalled:
-                raise ClusterError(
-                    "The cluster lacks the last changes, and nobody feeds it: start a service."
-                )
+        while not (mark := self._noted() or FeedMark()).reaches(version):
+            if mark.fed != self._moved[0]:
+                self._moved, since = (mark.fed, time.monotonic()), time.monotonic()
+            if time.monotonic() - since > STALLED:
+                raise BehindError("The cluster lacks the last changes, and nobody feeds it: start a service.")
             time.sleep(CHECK_SECONDS)
+        self._adopt(mark)
+
+    def _feed_all(self) -> None:
+        """Feed what is new, or everything, if the cluster has lost rows."""
+        try:
+            self._feed(self._noted() or FeedMark())
+        except ClusterLostError as error:
+            log.warning("%s", error)
+            self._begin_again()
+            self._feed(self._noted() or FeedMark())
 
     def _feed(self, mark: FeedMark) -> None:
         """Write what is newer than the mark; what was written before does no harm."""
         self._adopt(mark)
         with self._store.moment() as now:
+            if mark.reaches(last_change(now)):
+                return
             progress = ChangesSince(now, mark.fed, OBSERVATIONS_AT_ONCE)
             for batch in progress.batches():
                 facts = read_facts(now, np.unique(edition_of(batch.rows)).tolist())
@@ -308,17 +340,16 @@ class ClusterEngineSet(EngineSet):
         return newest
 
     def _sweep(self, mark: FeedMark) -> None:
-        """Remove what ended so long ago that no search needs it any more."""
+        """Remove what ended so long ago that no strong search needs it any more."""
         now = time.monotonic()
         self._fed.append((now, mark.fed))
+        if now < self._swept + SWEEP_SECONDS:
+            return
         until = mark.swept
-        while self._fed:
-            since, version = self._fed[0]
-            if since > now - (GRACE if mark.fed - version <= MOST_ENDED else SHORT_GRACE):
-                break
-            until = max(until, version)
-            self._fed.popleft()
+        while self._fed and self._fed[0][0] <= now - GRACE:
+            until = max(until, self._fed.popleft()[1])
         if until > mark.swept:
+            self._swept = now
             for segment, graph in self._graphs().items():
                 graph.remove(self._ended(mark, until, segment))
             self._note(replace(mark, swept=until))
@@ -337,25 +368,22 @@ class ClusterEngineSet(EngineSet):
 
     def _adopt(self, mark: FeedMark) -> None:
         """Search what the mark says is there."""
-        self._mark = mark
-        graphs = {at: graph for at, graph in self._graphs().items() if graph.name == mark.name(at)}
-        for segment in mark.segments:
-            if segment not in graphs:
-                graphs[segment] = self._new(segment)
-                graphs[segment].attach()
-        for graph in graphs.values():
-            graph.see(mark.written)
-        if graphs != self._engines:
-            with self.gate.writing():
-                self._engines = {**graphs}
-                self.version = mark.fed
-                self._recent = {}
-        if mark.whole:
-            fresh = time.monotonic() - GRACE / 2
-            still = {version: whole for version, whole in self._recent.items() if whole.since > fresh}
-            self._recent = still | {mark.fed: WholeVersion(time.monotonic(), mark.written)}
-        self.version = mark.fed  # without waiting for searches, whose rows stay
-        self._measuring.check(graphs, writes=self._writes)
+        with self._one_adopts:
+            if mark.place == self._mark.place and mark.fed < self._mark.fed and self.version != NEVER:
+                return  # it was read before what we have
+            self._mark = mark
+            graphs = {at: graph for at, graph in self._graphs().items() if graph.name == mark.name(at)}
+            for segment in mark.segments:
+                if segment not in graphs:
+                    graphs[segment] = self._new(segment)
+                    graphs[segment].attach()
+            for graph in graphs.values():
+                graph.see(mark.written)
+            if graphs != self._engines:
+                with self.gate.writing():
+                    self._engines = {**graphs}
+            self.version = mark.fed  # without waiting for searches, whose rows stay
+            self._measuring.check(graphs, writes=self._writes)
 
     def _begin_again(self) -> None:
         """Rows were lost: from now on all processes use other names, where rows are derived again."""

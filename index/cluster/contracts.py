@@ -16,6 +16,10 @@ class ClusterLostError(ClusterError, RowsLostError):
     """The cluster is there, and has no such collection any more."""
 
 
+class BehindError(ClusterError):
+    """The cluster does not have the last changes yet, and who asked needs them."""
+
+
 @dataclass(frozen=True)
 class MilvusAddress:
     """A Milvus server or cluster; a path that ends in .db is the embedded one."""
@@ -23,6 +27,7 @@ class MilvusAddress:
     uri: str
     token: str = field(default="", repr=False)
     patience: float = 10.0  # seconds for any answer
+    staleness: float = 1.0  # seconds by which searches may be behind what was written
 
 
 def cluster_from_environment() -> MilvusAddress | None:

@@ -63,8 +63,8 @@ class MilvusConnection:
         self._call("create_collection", name, schema=schema, index_params=params, timeout=MAKING)
 
     def find(self, name: str) -> str | None:
-        """The index of a collection, ready to be searched; None if it is not there."""
-        if not self._call("has_collection", name):
+        """The index of a collection, ready to be searched; None if it is not there, or still being made."""
+        if not self._call("has_collection", name) or not self._call("list_indexes", name):
             return None
         self._call("load_collection", name)
         return str(self._call("describe_index", name, "vector")["index_type"])

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float32, Int64
 from index.cluster.contracts import ClusterLostError
 from index.cluster.milvus_connection import CELLS, FLAT, GRAPH, MilvusConnection, MilvusRow
 from index.cluster.payload_fields import FACTS, PART, PARTS, part_of
+from index.cluster.row_cache import RowCache
 from index.cluster.search_effort import EFFORTS, effort_for, least_effort
 from index.contracts import (
     NO_ROW,
@@ -57,6 +58,9 @@ ROWS_FOR_AN_ALLOWED_ONE = 4  # up to so many, looking that much further takes le
 SEARCHES_A_CALL = 8  # searches of one query that Milvus is asked together
 WIDER = 4  # how much further a search reaches that found too few
 LEAST_MEASURED = 4_096  # rows; fewer are found as it is
+COUNTED_SECONDS = 1.0  # seconds for which a count holds while others write
+MOST_ENDED = 0.75  # share of candidates that are taken to have ended, and how fast that is forgotten
+FORGETTING = 0.95
 UNIT = 1e-3  # how far from 1 a length may be
 FIELDS = "row", "vector", PART, FACTS
 
@@ -89,11 +93,13 @@ class MilvusEngine:
         self._index: str | None = None  # unknown, or not there yet
         self._condition: str | None = None  # which all allowed rows meet
         self._troubles = link.troubles  # of the cluster, when we last knew the index
-        self._size: int | None = None  # now, if that is known
-        self._counted: int | None = None  # at some time
-        self._changes = 0
+        self._size: int | None = None  # when rows were counted last
+        self._counted = 0.0  # when that was
+        self._changes = self._counted_changes = 0
+        self._ended = 0.0  # the share of late candidates that no longer counted
         self._page = max(1, min(ROWS_A_CALL, VECTOR_BYTES_A_CALL // (4 * dim)))
         self.written = 0  # the cluster's time of the last write, which others see; 0: read as of now
+        self._cache = RowCache(dim)
         self.measured: SegmentReport | None = None
         self.served = ServedQueries()
 
@@ -103,6 +109,7 @@ class MilvusEngine:
             raise IndexEngineError(f"{len(ids)} ids need as many vectors of {self._dim}, not {vectors.shape}")
         refuse_known(np.sort(ids), *(view_of(*block) for block in self._fetched(ids)))
         self.put(ids, vectors)
+        self.recount()
 
     def narrowed(self, condition: str | None) -> "MilvusEngine":
         """The same rows, for searches whose allowed rows all meet a condition of Milvus."""
@@ -116,6 +123,7 @@ class MilvusEngine:
             return
         if self._attached() is None:
             self._make(vectors)
+        self._cache.forget(ids)
         carried = [()] * len(ids) if facts is None else facts
         columns = ids.tolist(), vectors, part_of(ids).tolist(), carried
         rows = [dict(zip(FIELDS, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -126,14 +134,21 @@ class MilvusEngine:
         """Remove rows; ids that are not there are ignored."""
         if not len(ids) or self._attached() is None:
             return
+        self._cache.forget(ids)
         for start in range(0, len(ids), ROWS_A_CALL):
             self.see(self._link.remove(self.name, _among(ids[start : start + ROWS_A_CALL])))
+        self.recount()
 
     def see(self, written: int) -> None:
         """Read from now on what was written until then, by any process."""
+        if written and written == self.written:
+            return
         self.written = written
-        self._size = None
         self._changes += 1
+
+    def recount(self) -> None:
+        """Count rows anew when they are needed next."""
+        self._size = None
 
     def search(
         self, queries: Vectors, limit: int, allowed: Ids | None = None, *, exact: bool = False
@@ -143,7 +158,7 @@ class MilvusEngine:
             return _nothing(len(queries), limit)
         allowed = None if allowed is None else sort_unique(allowed)
         reach = self._candidate_count(limit)
-        few = (self._last_count() if allowed is None else len(allowed)) <= FETCHED_ROWS
+        few = (self.count() if allowed is None else len(allowed)) <= FETCHED_ROWS
         if few or (exact and not self._compares_all()):
             return self._scanned(queries, limit, allowed)
         asked = self._filter(allowed)
@@ -217,18 +232,16 @@ class MilvusEngine:
         return np.array([row["row"] for rows in self._pages(["row"], MOST_HITS) for row in rows], np.int64)
 
     def count(self) -> int:
-        """How many rows there are, those that no longer count included."""
-        size = self._size
-        changes = self._changes
-        if size is None:
-            size = sum(int(row["count(*)"]) for row in self._rows("", ["count(*)"]))
-            self._size = size if changes == self._changes else None
-            self._counted = size
-        return size
+        """How many rows there are, those that no longer count included.
 
-    def _last_count(self) -> int:
-        """How many rows there were when they were counted last, which is asked of nobody again."""
-        return self.count() if self._counted is None else self._counted
+        Of more than a search may find, as of late, where others write.
+        """
+        size, changes = self._size, self._changes
+        late = size is not None and size > MOST_HITS and time.monotonic() < self._counted + COUNTED_SECONDS
+        if size is None or (changes != self._counted_changes and not late):
+            size = sum(int(row["count(*)"]) for row in self._rows("", ["count(*)"]))
+            self._size, self._counted, self._counted_changes = size, time.monotonic(), changes
+        return size
 
     def sample(self, count: int) -> Vectors:
         """Up to so many of the vectors, drawn evenly."""
@@ -247,6 +260,7 @@ class MilvusEngine:
         ids, vectors = row_file.read_rows(path, NOBODY, self._metric, self._dim)[1]
         self.drop()
         self.put(ids, vectors)
+        self.recount()
 
     def close(self) -> None:
         """Nothing is held here."""
@@ -256,6 +270,7 @@ class MilvusEngine:
         self._link.drop(self.name)
         self._index = None
         self.see(0)
+        self.recount()
 
     def attach(self) -> None:
         """Make sure that the rows are there to be searched; a ClusterLostError if they are not."""
@@ -301,7 +316,11 @@ class MilvusEngine:
         with ThreadPoolExecutor(SEARCHES_A_CALL) as threads:
             found = [*(threads.map if len(asked) > 1 else map)(look, asked)]
         scores, ids = (np.hstack([some[place] for some in found]) for place in (1, 2))
-        scores[~self._good(ids.ravel(), allowed).reshape(ids.shape)] = -np.inf
+        good = self._good(ids.ravel(), allowed)
+        if allowed is None and asked == [""]:
+            ended = 1 - good.sum() / max(1, np.count_nonzero(ids != NO_ROW))
+            self._ended = min(MOST_ENDED, max(ended, self._ended * FORGETTING))
+        scores[~good.reshape(ids.shape)] = -np.inf
         answer = _best(scores, np.where(np.isneginf(scores), NO_ROW, ids), limit)
         worst = answer[0][:, -1]
         full = np.stack([some[2][:, -1] != NO_ROW for some in found], axis=1)
@@ -313,12 +332,13 @@ class MilvusEngine:
             short = (full & (last >= (worst - slack)[:, None])).any(axis=1)
             scan = False
         else:
-            short = np.isneginf(worst)
-            scan = self._last_count() <= MOST_HITS
-            if short.any() and not scan:
+            short, scan = np.isneginf(worst), False
+            done = short & ~full[:, 0]
+            if done.any():  # a graph may give fewer rows than there are
                 seen = self._allowed(ids, allowed).sum(axis=1)
-                short &= seen < (self.count() if allowed is None else min(len(allowed), self.count()))
-                scan = not full[short].all()  # a graph gave fewer rows than there are
+                done &= seen >= (self.count() if allowed is None else min(len(allowed), self.count()))
+                short &= ~done
+                scan = not full[short].all()
         if short.any():
             if asked == [""] and (better := self._filter(allowed)):
                 asked = [better]  # rows that are not allowed were in the way
@@ -356,12 +376,14 @@ class MilvusEngine:
                     vectors[places[place, :count]] = [hit["entity"]["vector"] for hit in hits]
             scores[start : start + step] = scoring.exact_scores_at(self._metric, some, vectors, places)
             longest = max(longest, float(scoring.lengths(vectors).max()))
+            there = ids[start : start + step].ravel() != NO_ROW
+            self._cache.keep(ids[start : start + step].ravel()[there], vectors[there])
         scores[ids == NO_ROW] = -np.inf
         return (-fast if self._metric == "l2" else fast), scores, ids, longest
 
     def _candidate_count(self, limit: int) -> int:
-        """Candidates for so many hits: codes of few bits order them less well."""
-        return limit + SPARE if self._index != CELLS else 2 * limit + SPARE
+        """Candidates for so many hits: codes of few bits order them less well, and some may have ended."""
+        return int((limit if self._index != CELLS else 2 * limit) / (1 - self._ended)) + SPARE
 
     def _allowed(self, ids: Int64[np.ndarray, "*k"], allowed: Ids | None) -> Bool[np.ndarray, "*k"]:
         """Which rows are there and allowed."""
@@ -392,7 +414,15 @@ class MilvusEngine:
     def _fetched(self, ids: Ids) -> Iterator[RowBlock]:
         """Those of the rows that are there, some at a time."""
         for start in range(0, len(ids), self._page):
-            yield self._block(self._rows(_among(ids[start : start + self._page]), ["row", "vector"]))
+            wanted = ids[start : start + self._page]
+            known, vectors = self._cache.find(wanted)
+            found = wanted[known]
+            if not known.all():
+                rows, others = self._block(self._rows(_among(wanted[~known]), ["row", "vector"]))
+                self._cache.keep(rows, others)
+                order = np.argsort(found := np.concatenate([found, rows]))
+                found, vectors = found[order], np.concatenate([vectors, others])[order]
+            yield found, vectors
 
     def _pages(self, fields: list[str], size: int) -> Iterator[list[MilvusRow]]:
         last = NO_ROW

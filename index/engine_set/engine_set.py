@@ -158,7 +158,8 @@ class ReadWriteGate:
 class EngineSet:
     """Engines by side and kind of row. Searches share the gate, a change passes it alone."""
 
-    keeps_versions = False  # whether a search of a version goes on while the engines catch up with later ones
+    # Seconds by which searches may be behind, where a thread brings the engines up to the store.
+    staleness: float | None = None
 
     def __init__(
         self,
@@ -207,18 +208,14 @@ class EngineSet:
         """Catch up after a change, and on opening."""
         self.catch_up()
 
-    def version_at(self, now: Connection) -> int:  # noqa: ARG002 (engines stay while the gate is held)
-        """The version that is searched at this moment."""
-        return self.version
+    def look(self) -> None:
+        """See what searches can be asked."""
+        self.follow()
 
-    def seen_at(self, now: Connection) -> int | None:
+    def seen_at(self, now: Connection, *, strong: bool) -> int | None:  # noqa: ARG002 (every search is)
         """The version that a search sees now; None if the engines have to catch up."""
         behind = self._follows and self.version != last_change(now)
         return None if behind or self.version == NEVER else self.version
-
-    def still_has(self, version: int, since: float) -> bool:  # noqa: ARG002 (rows stay while the gate is held)
-        """Whether nothing that a search of a version needs was removed since it began."""
-        return True
 
     def lost(self) -> None:
         """Begin again: what was searched is lost."""

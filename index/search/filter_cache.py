@@ -49,17 +49,28 @@ class FilterCache:
     _filters: OrderedDict[Filter, Candidates] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def candidates(self, now: Connection, where: Filter, version: int) -> Candidates | None:
-        """What passes at a version; None if the list is further, or `now` shows another and is needed."""
+    def candidates(
+        self, now: Connection, where: Filter, version: int, *, strong: bool = True
+    ) -> Candidates | None:
+        """What passes at a version; None if the list is further, or `now` shows another and is needed.
+
+        If it is not `strong`, a list that is further will do: what ended meanwhile may be missing.
+        """
         with self._lock:
+            if version < self._version and not strong:
+                return self._among_first(now, where, int(np.searchsorted(self._editions, version, "right")))
             cached = self._version == version and where in self._filters
             if not cached and (version < self._version or last_change(now) != version):
                 return None
             self._advance(now, version)
             if where not in self._filters:
-                bits = self._bits(now, where)
-                self._filters[where] = Candidates(self._editions[bits], self._sizes[bits], where)
+                self._filters[where] = self._among_first(now, where, len(self._editions))
             return _recent(self._filters, where, MOST_EDITIONS)
+
+    def _among_first(self, now: Connection, where: Filter, count: int) -> Candidates:
+        """What passes of so many editions of the list."""
+        bits = self._bits(now, where, count)
+        return Candidates(self._editions[:count][bits], self._sizes[:count][bits], where)
 
     def _advance(self, now: Connection, version: int) -> None:
         """Extend the list of editions up to this version."""
@@ -82,32 +93,32 @@ class FilterCache:
         self._leaves.clear()
         self._filters.clear()
 
-    def _bits(self, now: Connection, where: Filter) -> Bits:
-        """What passes; of ended editions some do."""
+    def _bits(self, now: Connection, where: Filter, count: int) -> Bits:
+        """What passes of so many editions; of ended ones some do."""
         if isinstance(where, AndFilter):
-            everything = np.ones(len(self._editions), np.bool_)
-            return reduce(np.logical_and, (self._bits(now, part) for part in where.parts), everything)
+            everything = np.ones(count, np.bool_)
+            return reduce(np.logical_and, (self._bits(now, part, count) for part in where.parts), everything)
         if isinstance(where, OrFilter):
-            return reduce(np.logical_or, (self._bits(now, part) for part in where.parts))
+            return reduce(np.logical_or, (self._bits(now, part, count) for part in where.parts))
         if isinstance(where, NotFilter):
-            return ~self._bits(now, where.part)
-        return self._leaf(now, where)
+            return ~self._bits(now, where.part, count)
+        return self._leaf(now, where, count)
 
-    def _leaf(self, now: Connection, leaf: LeafFilter) -> Bits:
+    def _leaf(self, now: Connection, leaf: LeafFilter, count: int) -> Bits:
         bits = self._leaves.get(leaf, np.empty(0, np.bool_))
-        if leaf not in self._leaves or len(bits) < len(self._editions):
-            self._leaves[leaf] = self._extended(now, leaf, bits)
-        return _recent(self._leaves, leaf, MOST_BITS)
+        if leaf not in self._leaves or len(bits) < count:
+            self._leaves[leaf] = self._extended(now, leaf, bits, count)
+        return _recent(self._leaves, leaf, MOST_BITS)[:count]
 
-    def _extended(self, now: Connection, leaf: LeafFilter, bits: Bits) -> Bits:
-        """The bits of a leaf up to the end of the list."""
-        missing = len(self._editions) - len(bits)
-        near = len(bits) and missing * REREAD <= len(self._editions)
-        after = int(self._editions[len(bits) - 1]) if near else None
-        longer = np.zeros(len(self._editions), np.bool_)
+    def _extended(self, now: Connection, leaf: LeafFilter, bits: Bits, count: int) -> Bits:
+        """The bits of a leaf for so many editions of the list."""
+        editions = self._editions[:count]
+        missing = count - len(bits)
+        near = len(bits) and missing * REREAD <= count
+        after = int(editions[len(bits) - 1]) if near else None
+        longer = np.zeros(count, np.bool_)
         longer[: len(bits)] = bits
-        matching = filters.matching_editions(now, leaf, after)
-        longer[np.searchsorted(self._editions, matching)] = True
+        longer |= np.isin(editions, filters.matching_editions(now, leaf, after), assume_unique=True)
         return longer
 
 

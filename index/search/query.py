@@ -42,6 +42,7 @@ class Query:
     examples: Examples = NO_EXAMPLES  # those that are not there say nothing
     diversity: float = 0.0  # 0 to 1, how far look-alikes give way
     error: float | None = None  # how often an answer may lack what is meant; it ends where it is long enough
+    strong: bool = True  # whether all that is stored is seen, also where a cluster has yet to be fed
 
     @property
     def legs(self) -> tuple[Leg, ...]:

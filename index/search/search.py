@@ -1,6 +1,5 @@
 """From queries to hits: filter, ask the legs, rank, and read what the store has of the items."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -48,16 +47,14 @@ class Searcher:
 
     def answers(self, queries: Sequence[Query]) -> list[list[Hit] | None]:
         """The hits of each; None if the engines have to catch up, or went on meanwhile."""
-        nothing: list[list[Hit] | None] = [None] * len(queries)
+        strong = any(query.strong for query in queries)
         with self.engines.gate.reading(), self.store.moment() as now:
-            since = time.monotonic()
-            version = self.engines.seen_at(now)
+            version = self.engines.seen_at(now, strong=strong)
             if version is None:
-                return nothing
+                return [None] * len(queries)
             pages = [self._page(query, now, version) for query in queries]
             newest = version == self.store.known_version
-            found = PageReader(self.engines, self.cache, now, newest).read(pages)
-            return found if self.engines.still_has(version, since) else nothing
+            return PageReader(self.engines, self.cache, now, newest).read(pages)
 
     def asked(self, query: Query, now: Connection, names: Sequence[Leg] | None = None) -> Asked:
         """A query as its legs, or these, are asked it at one moment."""
@@ -88,12 +85,17 @@ class Searcher:
 
     def background_of(self, now: Connection) -> Ids:
         """The editions that stand for all others."""
-        return self.background.editions(now, self.engines.size(), self.engines.version_at(now))
+        version = self.engines.version if self.engines.staleness is None else last_change(now)
+        return self.background.editions(now, self.engines.size(), version)
 
     def _page(self, query: Query, now: Connection, version: int) -> Ranking | None:
         if query.pool == "max" and last_change(now) != version:  # sizes are those of another moment
             return None
-        among = None if query.where is None else self.bitmaps.candidates(now, query.where, version)
+        among = (
+            None
+            if query.where is None
+            else self.bitmaps.candidates(now, query.where, version, strong=query.strong)
+        )
         if query.where is not None and among is None:
             return None
         asked = self.asked(query, now)

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from jaxtyping import Int64
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select, true
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select, true
 
 from index.contracts import QueryError
 from index.store import item_rows
@@ -79,15 +79,15 @@ def describe_observations(counts: Mapping[Kind, int]) -> str:
 
 
 def sample_editions(connection: Connection, count: int) -> Int64[np.ndarray, " e"]:
-    """Editions that lie evenly between the first and the last, rising: so many, or all of fewer."""
-    first, last, items_there = connection.execute(
-        select(func.min(items.c.edition), func.max(items.c.edition), func.count())
-    ).one()
-    if items_there <= count:
+    """Editions that lie evenly among all that there are, rising: so many, or all of fewer."""
+    there = connection.scalar(select(func.count()).select_from(items)) or 0
+    if there <= count:
         return np.array(sorted(connection.scalars(select(items.c.edition))), np.int64)
-    marks = np.linspace(first, last, count).astype(int).tolist()
-    following = select(func.min(items.c.edition)).where(items.c.edition >= bindparam("mark"))
-    return np.unique([connection.scalar(following, {"mark": mark}) for mark in marks]).astype(np.int64)
+    place = func.row_number().over(order_by=items.c.edition).label("place")
+    ranked = select(items.c.edition, place).subquery()
+    wanted = np.linspace(1, there, count).astype(int).tolist()
+    chosen = select(ranked.c.edition).where(ranked.c.place.in_(wanted))
+    return np.array(sorted(connection.scalars(chosen)), np.int64)
 
 
 def editions_of(connection: Connection, ids: Sequence[str]) -> dict[str, int]:

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,6 +30,7 @@ from multifold.wire.items import NewItem
 from multifold.wire.search import QueryInput, Search
 
 T = TypeVar("T")
+SearchKind = TypeVar("SearchKind", bound=search_wire.SearchOptions)
 
 
 @dataclass(frozen=True)
@@ -52,14 +53,14 @@ class CollectionMethods(ServiceAddress):
         """Find items by one text, picture, mesh, item, vector or mix; takes the fields of a `Search`."""
         with_file = search.image is not None or search.mesh is not None
         send = send_form if with_file else ask  # JSON would make a file a third larger
-        return send(search_wire.SearchAnswer, "POST", f"{self._at}/search", search)
+        return send(search_wire.SearchAnswer, "POST", f"{self._at}/search", self._seeing(search))
 
     @service_method
     def search_many(
         self, searches: Sequence[Search]
     ) -> Call[tuple[search_wire.SearchAnswer | item_wire.Refusal, ...]]:
         """Several searches at once, answered in their order."""
-        body = search_wire.BatchSearchBody([to_json(search) for search in searches])
+        body = search_wire.BatchSearchBody([to_json(self._seeing(search)) for search in searches])
         batch = ask(search_wire.BatchSearchAnswer, "POST", f"{self._at}/search/batch", body, each="answers")
         return batch.then(lambda found: tuple(_one_of(one.answer, one.error) for one in found.answers))
 
@@ -67,19 +68,27 @@ class CollectionMethods(ServiceAddress):
     @takes_fields(search_wire.SimilarBody)
     def similar(self, id: str, body: search_wire.SimilarBody) -> Call[search_wire.SearchAnswer]:
         """Items that are like this one."""
-        return ask(search_wire.SearchAnswer, "POST", f"{self._item(id)}/similar", body)
+        return ask(search_wire.SearchAnswer, "POST", f"{self._item(id)}/similar", self._seeing(body))
+
+    def _seeing(self, options: SearchKind) -> SearchKind:
+        """A search which, if it asks for that, sees what this client has written."""
+        if options.consistency != "session" or options.seen is not None or options.after is not None:
+            return options
+        return replace(options, seen=self._written.get(self._at))
 
     @service_method
     @takes_fields(NewItem)
     def upsert(self, item: NewItem) -> Call[item_wire.ItemWriteAnswer]:
         """Write an item in place of its former self; takes the fields of a `NewItem`."""
-        return send_form(item_wire.ItemWriteAnswer, "PUT", self._item(item.id), item, without=("id",))
+        asked = send_form(item_wire.ItemWriteAnswer, "PUT", self._item(item.id), item, without=("id",))
+        return asked.then(self._noted)
 
     @service_method
     def upsert_many(self, items: Sequence[NewItem]) -> Call[BulkResult]:
         """Write items; one that is refused does not keep the others out."""
         path = f"{self._at}/items"
-        return ask(item_wire.BulkAnswer, "POST", path, _bulk(items), each="results").then(_bulk_result)
+        asked = ask(item_wire.BulkAnswer, "POST", path, _bulk(items), each="results")
+        return asked.then(self._noted).then(_bulk_result)
 
     @service_method
     def upsert_later(self, items: Sequence[NewItem]) -> Call[JobStatus]:
@@ -90,7 +99,7 @@ class CollectionMethods(ServiceAddress):
     @takes_fields(item_wire.ItemPatchBody)
     def update(self, id: str, body: item_wire.ItemPatchBody) -> Call[item_wire.ItemWriteAnswer]:
         """Change an item: `payload` is a JSON merge patch, `texts` take the place of its captions."""
-        return ask(item_wire.ItemWriteAnswer, "PATCH", self._item(id), body)
+        return ask(item_wire.ItemWriteAnswer, "PATCH", self._item(id), body).then(self._noted)
 
     @service_method
     def update_many(
@@ -103,7 +112,7 @@ class CollectionMethods(ServiceAddress):
         """Change the payload of these items, or of those that a filter lets through; gives how many."""
         body = item_wire.ItemChangeBody(payload, filter, ids)
         asked = ask(item_wire.ChangeAnswer, "POST", f"{self._at}/items/change", body)
-        return asked.then(lambda answer: answer.changed)
+        return asked.then(self._noted).then(lambda answer: answer.changed)
 
     @service_method
     def get(self, id: str, *, vectors: bool = False) -> Call[item_wire.StoredItem]:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import httpx
 
@@ -12,6 +12,7 @@ from multifold.errors import MultifoldError
 
 T = TypeVar("T")
 Asked = TypeVar("Asked", bound="ServiceAddress")
+Written = TypeVar("Written", bound="HasVersion")
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 
 
@@ -34,6 +35,13 @@ class ServiceError(MultifoldError):
         self.retry_after = retry_after
 
 
+class HasVersion(Protocol):
+    """An answer that says which version of the collection it is of."""
+
+    @property
+    def version(self) -> int: ...
+
+
 class ServiceAddress:
     """A service, the key that it is asked with, and the collection that it is asked about."""
 
@@ -41,6 +49,7 @@ class ServiceAddress:
         self.url = url
         self._at = collection_path(collection)
         self._headers = _key_header(api_key)
+        self._written: dict[str, int] = {}  # the version of our last change, by the path of its collection
 
     def with_key(self: Asked, api_key: str | None) -> Asked:
         """The same service, asked with another key. Shares the connections."""
@@ -53,6 +62,11 @@ class ServiceAddress:
         other = copy(self)
         other._at = collection_path(name)
         return other
+
+    def _noted(self, written: Written) -> Written:
+        """The answer to a change, whose version later searches of a session have to see."""
+        self._written[self._at] = max(written.version, self._written.get(self._at, 0))
+        return written
 
     def _item(self, item: str) -> str:
         return f"{self._at}/items/{path_segment(item)}"

@@ -23,6 +23,7 @@ from multifold.wire.messages import Answer, Body, BodyError, DescribedAs, Number
 LexicalMode: TypeAlias = Literal["auto", "off", "only"]
 UnderstandMode: TypeAlias = Literal["auto", "off"]
 DuplicateMode: TypeAlias = Literal["show", "fold"]
+Consistency: TypeAlias = Literal["bounded", "session", "strong"]
 
 MAX_LIMIT = 1_000
 MAX_OFFSET = 10_000
@@ -118,6 +119,17 @@ class SearchOptions(Body):
         allow_inf_nan=False,
     )
     exact: bool = described("look at every row, however many there are", default=False)
+    consistency: Consistency | None = described(
+        "of services that share Milvus: 'bounded' (as services are set) sees what is indexed, all but what "
+        "was written within the last second or so; 'session' what `seen` names too; 'strong' all that is "
+        "stored. One that has its index to itself sees all, always",
+        default=None,
+    )
+    seen: int | None = described(
+        "with 'session': the `version` of the answer to a write, which this search has to see",
+        default=None,
+        ge=0,
+    )
     lexical: LexicalMode | None = described(
         "whether words of the query are looked for in names, captions and payloads too: 'auto' "
         "(as services are set) lets them name an item that has all that tell, 'only' looks at nothing else",

@@ -64,6 +64,7 @@ class CollectionSummary(Answer, kw_only=True):
     items: int = described("how many there are")
     observations: dict[Kind, int] = described("how many there are of each kind")
     version: int = described("number of its last change")
+    behind: float = described("seconds for which searches have lacked what is stored; on a cluster")
     rows: int = described("vectors in all indexes")
     sealed_rows: int = described("those with an index that is built; each other one is compared")
     reading: float | None = described("share of the items whose texts are read, while all are read anew")

@@ -53,7 +53,7 @@ async def write_items(service: CollectionDep, body: BulkBody, response: Response
     results = tuple(_outcome(raw, outcome) for raw, outcome in zip(body.items, outcomes, strict=True))
     refusals = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
     written = len(results) - len(refusals)
-    answer = BulkAnswer(results, written, len(refusals), service.collection.version)
+    answer = BulkAnswer(results, written, len(refusals), service.collection.newest)
     response.status_code = status_of_several(refusals, len(results), answer)
     return answer
 
@@ -87,7 +87,7 @@ async def change_items(service: CollectionDep, body: ItemChangeBody) -> ChangeAn
     where = await service.filter_of(body.filter)
     changed = await patch_payloads(service, body.ids, where, body.payload)
     service.audit("patch", changed, len(changed))
-    return ChangeAnswer(len(changed), service.collection.version)
+    return ChangeAnswer(len(changed), service.collection.newest)
 
 
 @router.post("/scroll", responses=body_errors())

@@ -65,6 +65,7 @@ def _collection(service: CollectionService) -> CollectionSummary:
         items=one.count(),
         observations=one.read(browse.count_observations),
         version=one.version,
+        behind=one.behind(),
         rows=rows,
         sealed_rows=sealed,
         reading=one.texts.progress,

@@ -146,7 +146,7 @@ async def accept_tags(service: CollectionDep, body: TagAcceptBody) -> wire.TagCh
     work = partial(machine_tags.accept_tags, service, tags, body.key or NO_KEY)
     changed, missing = await service.changes.run(work)
     service.audit("tag", changed, len(changed))
-    return wire.TagChangeAnswer(len(changed), tuple(missing), service.collection.version)
+    return wire.TagChangeAnswer(len(changed), tuple(missing), service.collection.newest)
 
 
 @router.post("/items/tags:remove", responses=body_errors())
@@ -156,7 +156,7 @@ async def remove_tags(service: CollectionDep, body: TagRemoveBody) -> wire.TagCh
     work = partial(machine_tags.remove_tags, service, body.ids, where, body.key, body.tags)
     changed = await service.changes.run(work)
     service.audit("untag", changed, len(changed))
-    return wire.TagChangeAnswer(len(changed), (), service.collection.version)
+    return wire.TagChangeAnswer(len(changed), (), service.collection.newest)
 
 
 async def _labels(service: CollectionService, body: VocabularyBody, words: int | None = None) -> list[Label]:

@@ -38,6 +38,7 @@ METRICS = {  # the kind and the labels of each
     "multifold_key_requests": ("counter", {"key"}),
     "multifold_key_work_seconds": ("counter", {"key", "work"}),
     "multifold_observations": ("gauge", {"collection", "kind"}),
+    "multifold_behind_seconds": ("gauge", {"collection"}),
     "multifold_probe_recall": ("gauge", {"collection"}),
     "multifold_probe_sound": ("gauge", {"collection"}),
     "multifold_probe_time_seconds": ("gauge", {"collection"}),

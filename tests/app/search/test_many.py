@@ -230,6 +230,7 @@ def test_files_are_asked_elsewhere_too_and_no_path_is_read(
         ({"target": "image"}, "needs_evidence", "evidence"),
         ({"error": 0.1}, "needs_evidence", "evidence"),
         ({"offset": 3}, "bad_query", "'after'"),
+        ({"seen": 3}, "bad_query", "'seen'"),
         ({"duplicates": "fold"}, "bad_query", "folding"),
         ({"collections": []}, "bad_request", "'collections'"),
         ({"after": "bm9uZQ"}, "bad_cursor", "'after'"),

@@ -1,9 +1,9 @@
-"""Collections whose engines lie in a cluster: fed once, seen as of one version, derived anew when lost."""
+"""Collections whose engines lie in a cluster: fed by one, searched as they are, derived anew when lost."""
 
-import itertools
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
@@ -17,8 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from index.cluster import cluster_engines, milvus_engine
-from index.cluster.cluster_engines import FeedMark, mark_from_note
-from index.cluster.contracts import ClusterError, MilvusAddress
+from index.cluster.cluster_engines import LOGICAL_BITS, FeedMark, mark_from_note
+from index.cluster.contracts import BehindError, ClusterError, MilvusAddress
 from index.cluster.milvus_connection import MilvusConnection
 from index.cluster.milvus_engine import MilvusEngine
 from index.collection import Collection
@@ -27,14 +27,14 @@ from index.engine_set.engine_set import EngineSet
 from index.maintenance.restore import restore_snapshot
 from index.search import background
 from index.store.filters import parse_filter
-from index.store.metadata import FEED_MARK
+from index.store.metadata import FEED_MARK, last_change
 from index.store.store import Store
 from multifold.types import Item
 from tests.index.clusters import embedded
 from tests.index.filtering import FILTERS, PAYLOADS, lets_through
 from tests.index.spaces import SPACE, SPACES, Space
 from tests.index.things import answers, brute, feature, query, thing
-from tests.waiting import PATIENCE, wait_for
+from tests.waiting import PATIENCE, until, wait_for
 
 HURRY = 0.3  # seconds that a write has, which may have to wait
 ASKED = query(feature(1, 2, -1), limit=50)
@@ -66,6 +66,21 @@ def replicas(place: str, tmp_path: Path, cluster: MilvusAddress) -> Iterator[Rep
 
 def engines(collection: Collection) -> list[MilvusEngine]:
     return [one for one in collection.engines.engines.values() if isinstance(one, MilvusEngine)]
+
+
+def wait_until_fed(*collections: Collection) -> None:
+    """Until each sees what the store has, without a search that would feed the cluster itself."""
+    for collection in collections:
+        newest = collection.read(last_change)
+        until(lambda: collection.reaches(newest), what="the cluster to be fed")  # noqa: B023 (asked at once)
+
+
+def counts(collection: Collection) -> list[int]:
+    """How many rows each engine has, those that ended included."""
+    wait_until_fed(collection)
+    for engine in engines(collection):
+        engine.recount()
+    return sorted(engine.count() for engine in engines(collection))
 
 
 def things(count: int, seed: int = 0) -> list[Item]:
@@ -165,27 +180,17 @@ def test_what_ended_is_dropped_at_once_and_removed_later(
 ) -> None:
     items = things(4)
     collection.upsert(items)
+    wait_until_fed(collection)
     collection.upsert(items[:2])
     collection.delete(["item 3"])
-    assert sorted(engine.count() for engine in engines(collection)) == [6, 6, 6, 12]
     assert len(collection.search(ASKED)) == 3
+    assert max(counts(collection)) > 2 * 3
     assert collection.disagreements() == []
     monkeypatch.setattr(cluster_engines, "GRACE", 0.0)
+    monkeypatch.setattr(cluster_engines, "SWEEP_SECONDS", 0.0)
     collection.upsert(items[:1])
-    assert sorted(engine.count() for engine in engines(collection)) == [3, 3, 3, 6]
+    assert counts(collection) == [3, 3, 3, 6]
     assert len(collection.search(ASKED)) == 3
-
-
-def test_where_much_ended_it_is_removed_soon(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    items = things(4)
-    monkeypatch.setattr(cluster_engines, "SHORT_GRACE", 0.0)
-    monkeypatch.setattr(cluster_engines, "MOST_ENDED", 6)
-    for _ in range(5):
-        collection.upsert(items)
-    # of 20 changes the last 8 at most are there: those of the last call, and 4 that may still be searched
-    assert max(engine.count() for engine in engines(collection)) == 3 * 8
-    assert len(collection.search(ASKED)) == 4
-    assert collection.disagreements() == []
 
 
 def test_a_log_that_was_cut_short_hides_nothing_that_ended(
@@ -193,12 +198,15 @@ def test_a_log_that_was_cut_short_hides_nothing_that_ended(
 ) -> None:
     items = things(4)
     collection.upsert(items)
+    wait_until_fed(collection)
     collection.upsert(items[:2])
+    wait_until_fed(collection)
     with closing(Store(tmp_path / "store.sqlite", None)) as store:
         store.prune(1)
     monkeypatch.setattr(cluster_engines, "GRACE", 0.0)
+    monkeypatch.setattr(cluster_engines, "SWEEP_SECONDS", 0.0)
     collection.upsert(items[:1])
-    assert {engine.count() for engine in engines(collection)} == {4, 8}
+    assert set(counts(collection)) == {4, 8}
     assert collection.disagreements() == []
 
 
@@ -217,14 +225,14 @@ def test_rows_that_the_cluster_lost_are_derived_anew(collection: Collection) -> 
 def test_replicas_share_what_one_of_them_fed(replicas: Replicas, monkeypatch: pytest.MonkeyPatch) -> None:
     (one, other), items = replicas, things(6)
     one.upsert(items[:4])
+    wait_until_fed(one, other)
     with monkeypatch.context() as watched:
         watched.setattr(MilvusConnection, "put", lambda *_: pytest.fail("fed twice"))
         assert answers(other.search(ASKED)) == brute(items[:4], SPACE, ASKED)
     other.upsert(items[4:])
     other.delete(["item 0"])
     assert answers(one.search(ASKED)) == brute(items[1:], SPACE, ASKED)
-    monkeypatch.setattr(EngineSet, "follow", lambda *_: None)  # as if it died before it fed the cluster
-    monkeypatch.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)
+    monkeypatch.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)  # as if it died
     one.upsert(items[:1])
     assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
     for engine in engines(one):
@@ -262,33 +270,56 @@ def test_a_search_that_waits_for_the_cluster_keeps_no_other_waiting(
         assert answers(waits.result()) == brute(items[:4], SPACE, ASKED)
 
 
-def test_a_search_waits_for_no_later_write(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of its reads is as of the last write of its version, however much is written meanwhile."""
-    items, times, asked = things(6), itertools.count(1), list[int]()
-    put, query_rows, reader = MilvusConnection.put, MilvusConnection.query, threading.get_ident()
+def test_a_search_that_is_not_strong_takes_what_is_there(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for nobody who feeds, drops what ended, and finds what is new once it is fed."""
+    (one, other), items, bounded = replicas, things(6), replace(ASKED, strong=False)
+    one.upsert(items[:4])
+    wait_until_fed(one, other)
+    with monkeypatch.context() as nobody_feeds:
+        nobody_feeds.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)
+        one.upsert(items[4:])
+        one.delete(["item 0"])
+        one.upsert(items[1:2])
+        assert answers(other.search(bounded)) == brute(items[2:4], SPACE, ASKED)
+        assert not other.reaches(one.newest)
+    wait_until_fed(one, other)
+    assert answers(other.search(bounded)) == brute([*items[2:], items[1]], SPACE, ASKED)
+
+
+def test_a_read_waits_for_what_it_has_to_see(collection: Collection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A strong search names the last write that was fed; another one nothing younger than the staleness."""
+    asked, put, query_rows, me = (
+        list[int](),
+        MilvusConnection.put,
+        MilvusConnection.query,
+        threading.get_ident(),
+    )
+    written = int(time.time() * 1000 + 1e6) << LOGICAL_BITS  # by the clock of the server
 
     def timed(link: MilvusConnection, name: str, rows: Sequence[Any]) -> int:
         put(link, name, rows)
-        return next(times)  # the embedded engine has no time
+        return written  # the embedded engine has no time
 
-    with ThreadPoolExecutor(1) as threads:
+    def heard(
+        link: MilvusConnection, name: str, where: str, fields: list[str], since: int, **how: int
+    ) -> Any:  # noqa: ANN401
+        if threading.get_ident() == me:
+            asked.append(since)
+        return query_rows(link, name, where, fields, 0, **how)
 
-        def heard(
-            link: MilvusConnection, name: str, where: str, fields: list[str], since: int, **how: int
-        ) -> Any:  # noqa: ANN401
-            if threading.get_ident() == reader:
-                asked.append(since)
-                if len(asked) == 1:
-                    threads.submit(collection.upsert, items[5:]).result(PATIENCE)
-            return query_rows(link, name, where, fields, 0, **how)
-
-        monkeypatch.setattr(MilvusConnection, "put", timed)
-        collection.upsert(items[:5])
-        written = next(times)
-        monkeypatch.setattr(MilvusConnection, "query", heard)
-        assert answers(collection.search(ASKED)) == brute(items[:5], SPACE, ASKED)
-    assert len(asked) > 1
-    assert set(asked) == {written - 1}
+    monkeypatch.setattr(MilvusConnection, "put", timed)
+    monkeypatch.setattr(MilvusConnection, "query", heard)
+    collection.upsert(things(6))
+    collection.search(ASKED)
+    assert asked
+    assert set(asked) == {written}
+    asked.clear()
+    before = time.time()
+    collection.search(replace(ASKED, strong=False))
+    assert asked
+    assert all(since <= int((before + PATIENCE) * 1000) << LOGICAL_BITS < written for since in asked)
 
 
 def test_what_ended_changes_no_answer(
@@ -336,27 +367,6 @@ def test_a_change_during_a_search_changes_no_later_answer(
         assert evidence(collection) == found
 
 
-def test_a_search_is_repeated_if_rows_that_it_needs_were_removed_meanwhile(
-    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (one, other), items, query_rows, asked = replicas, things(6), MilvusConnection.query, list[bool]()
-
-    def overtaken(*question: Any, **how: Any) -> Any:  # noqa: ANN401
-        asked.append(True)
-        if len(asked) == 1:
-            one.upsert(items)
-        return query_rows(*question, **how)
-
-    one.upsert(items)
-    for name in ("GRACE", "SHORT_GRACE"):
-        monkeypatch.setattr(cluster_engines, name, 0.0)
-    with monkeypatch.context() as slow, ThreadPoolExecutor(1) as threads:
-        slow.setattr(MilvusConnection, "query", overtaken)
-        found = threads.submit(other.search, ASKED).result(PATIENCE)
-    assert answers(found) == brute(items, SPACE, ASKED)
-    assert {engine.count() for engine in engines(one)} == {6, 12}
-
-
 def test_a_search_is_of_the_newest_version_however_fast_another_replica_writes(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,28 +388,6 @@ def test_a_search_is_of_the_newest_version_however_fast_another_replica_writes(
     assert answers(found) == brute(items, SPACE, ASKED)
 
 
-def test_a_version_that_was_never_fed_is_not_looked_at(
-    replicas: Replicas, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An edition that came and ended between two feedings is nowhere: who is of its version looks again."""
-    (one, other), items, catch_up = replicas, things(5), cluster_engines.ClusterEngineSet.catch_up
-    one.upsert(items)
-    with monkeypatch.context() as died:
-        died.setattr(cluster_engines.ClusterEngineSet, "follow", lambda *_: None)
-        one.upsert(items[:1])
-    overtakes = iter([True])
-
-    def overtaken(self: cluster_engines.ClusterEngineSet) -> None:
-        if self is other.engines and next(overtakes, False):
-            one.upsert(items[:1])
-        catch_up(self)
-
-    monkeypatch.setattr(cluster_engines, "STALLED", 0.2)  # nobody who feeds is waited for longer
-    monkeypatch.setattr(cluster_engines.ClusterEngineSet, "catch_up", overtaken)
-    assert answers(other.search(ASKED)) == brute([*items[1:], items[0]], SPACE, ASKED)
-    assert next(overtakes, False) is False
-
-
 def test_one_who_wakes_up_late_takes_nothing_back() -> None:
     begun = FeedMark()
     late = replace(begun, fed=5, written=50, segments=(("shape", "pooled"),), whole=True)
@@ -415,7 +403,9 @@ def test_one_who_wakes_up_late_takes_nothing_back() -> None:
 def test_one_who_feeds_and_sleeps_is_not_waited_for(
     replicas: Replicas, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """But by strong searches, which say so after a while."""
     monkeypatch.setattr(cluster_engines, "STALLED", 0.2)
+    monkeypatch.setattr(cluster_engines, "STRONG_SECONDS", 0.2)
     with (
         Collection.open(tmp_path, SPACE, database=place) as writer,
         closing(Store(place, None, read_only=True)) as asleep,
@@ -423,7 +413,12 @@ def test_one_who_feeds_and_sleeps_is_not_waited_for(
     ):
         assert mine
         writer.upsert(things(3))
-        assert len(replicas[0].search(ASKED)) == 3
+        wait_until_fed(*replicas)
+        assert len(replicas[0].search(replace(ASKED, strong=False))) == 3
+        writer.upsert(things(4))
+        with pytest.raises(BehindError, match="ask again"):
+            replicas[0].search(ASKED)
+    assert len(replicas[0].search(ASKED)) == 4
 
 
 def nobody() -> MilvusAddress:
@@ -462,6 +457,7 @@ def test_a_collection_that_asks_for_it_needs_to_know_where(tmp_path: Path, clust
 def test_a_collection_asks_for_a_type_of_index_there(tmp_path: Path, cluster: MilvusAddress) -> None:
     with Collection.open(tmp_path, SPACE, plan=IndexPlan("milvus,IVF_SQ8"), cluster=cluster) as collection:
         collection.upsert(things(3))
+        wait_until_fed(collection)
         assert {embedded().find(engine.name) for engine in engines(collection)} == {"IVF_SQ8"}
         assert len(collection.search(ASKED)) == 3
     with pytest.raises(IndexPlanError, match="IVF_SQ8, DISKANN"):
@@ -481,7 +477,9 @@ def test_a_copy_does_not_feed_the_place_of_the_first(collection: Collection, tmp
 
 def test_a_collection_that_is_given_up_leaves_nothing(collection: Collection) -> None:
     collection.upsert(things(3))
+    wait_until_fed(collection)
     names = [engine.name for engine in engines(collection)]
+    assert names
     assert all(embedded().find(name) for name in names)
-    collection.engines.discard()
+    collection.close(discard=True)
     assert not any(embedded().find(name) for name in names)

@@ -132,3 +132,33 @@ def test_the_list_does_not_go_back(collection: Collection) -> None:
             assert other.submit(collection.read, later).result() == 7
 
     collection.read(earlier)
+
+
+def test_a_search_that_is_not_strong_takes_a_list_that_is_further(collection: Collection) -> None:
+    """It sees nothing that is newer than itself, and what is read for it holds for others."""
+    even, small, remembered = parse_filter({"even": True}), parse_filter({"n": {"lt": 12}}), FilterCache()
+    collection.upsert([numbered(n, n) for n in range(10)])
+
+    def later_even(now: Connection) -> int:
+        return len(remembered.candidates(now, even, 14) or ())
+
+    def later(now: Connection) -> list[int]:
+        return [len(remembered.candidates(now, where, 14) or ()) for where in (even, small)]
+
+    def earlier(now: Connection) -> None:
+        with ThreadPoolExecutor(1) as other:  # a moment of its own
+            other.submit(collection.upsert, [numbered(n, n) for n in range(10, 14)]).result()
+            assert (
+                other.submit(
+                    collection.read, lambda now: len(remembered.candidates(now, even, 14) or ())
+                ).result()
+                == 7
+            )
+            for where, passing in ((even, 5), (small, 10)):
+                found = remembered.candidates(now, where, 10, strong=False)
+                assert found is not None
+                assert found.editions.tolist() == [n + 1 for n in range(10) if where is small or n % 2 == 0]
+                assert len(found) == passing
+            assert other.submit(collection.read, later).result() == [7, 12]
+
+    collection.read(earlier)

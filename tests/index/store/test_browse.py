@@ -161,3 +161,16 @@ def test_pages_of_long_payloads_are_short_and_leave_nothing_out(
                 break
         assert seen == [item.id for item in (items if order in ("id", "payload.n") else items[::-1])]
         assert [item.id for item in collection.read(lambda now: [*browse.every_item(now)])] == sorted(seen)
+
+
+def test_a_sample_lies_evenly_among_what_is_there_now(collection: Collection) -> None:
+    """However many editions have ended between those that are left."""
+    items = fill(collection, [{}] * 60)
+    assert len(collection.read(browse.sample_editions, 100)) == 60
+    assert collection.read(browse.sample_editions, 6).tolist() == [1, 12, 24, 36, 48, 60]
+    for _ in range(20):
+        collection.upsert(items[:6])
+    sample = collection.read(browse.sample_editions, 10).tolist()
+    assert len(sample) == 10
+    assert sum(edition > 60 for edition in sample) == 1  # six of sixty
+    assert sample == sorted(sample)

@@ -5,11 +5,14 @@ import sys
 from collections.abc import Callable
 from itertools import chain, repeat
 from pathlib import Path
+from typing import Any
 
 import httpx
 
 from multifold.client import ServiceError
 from multifold.errors import MultifoldError
+from multifold.wire.items import NewItem
+from multifold.wire.search import Search
 from tests.kernel.client.service import Service, both
 
 JOB = {"id": "j1", "kind": "rebuild", "collection": "main", "state": "running", "done": 3, "total": 9}
@@ -63,3 +66,33 @@ def test_a_snapshot_is_written_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
 def test_the_client_needs_no_extra() -> None:
     code = "import sys, multifold.client; sys.exit(bool({'onnxruntime', 'pydantic'} & set(sys.modules)))"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_session_passes_on_what_it_has_written() -> None:
+    """The version of its last change to the collection that it asks, by whatever method that was made."""
+    written = {"id": "a", "version": 7, "observations": {}, "warnings": []}
+    service = Service(written)
+    with service.client() as client:
+        asked: dict[str, Any] = {"text": "a chair", "consistency": "session"}
+        client.upsert("a", texts=["a chair"])
+        service.answer = {"changed": 1, "version": 9}
+        client.update_many(["a"], payload={})
+        service.answer = {"results": [], "written": 0, "refused": 0, "version": 8}
+        client.collection("other").upsert_many([NewItem("b", texts=["b"])])
+        service.answer = {"hits": [], "took_ms": {"encode": 0, "search": 0, "total": 0}, "version": 9}
+        service.answer |= {"bundle": "b"}
+        client.search(**asked)
+        assert service.json == {**asked, "seen": 9}
+        client.collection("other").search(**asked)
+        assert service.json == {**asked, "seen": 8}
+        client.collection("third").search(**asked)
+        assert service.json == asked
+        client.search(text="a chair")
+        assert service.json == {"text": "a chair"}
+        client.search(**asked, seen=3)
+        assert service.json == {**asked, "seen": 3}
+        client.similar("a", consistency="session")
+        assert service.json == {"consistency": "session", "seen": 9}
+        service.answer = {"answers": []}
+        client.search_many([Search(text="a chair", consistency="session"), Search(text="b")])
+        assert service.json["searches"] == [{**asked, "seen": 9}, {"text": "b"}]

@@ -131,8 +131,8 @@ class Settings(BaseSettings):
     streams: Annotated[int, Field(ge=1)] = 64
     """Most streams of events that are open, of which one client has half at most. The next one gets status
     429."""
-    cache: Annotated[int, Field(ge=1)] = 4096
-    """Query vectors that are cached for each encoder."""
+    cache: Annotated[int, Field(ge=0)] = 4096
+    """Vectors of queries that are kept for each encoder, and of sentences for its text reader."""
     decoders: Annotated[int, Field(ge=1)] = 2
     """Threads that decode pictures of queries."""
     workers: Annotated[int, Field(ge=1)] = 4

@@ -81,6 +81,8 @@ class QueryEncoder:
     ) -> None:
         self._observer = observer
         self._cache: LruCache[Hashable, EncodedPart] = LruCache(settings.cache)
+        if observer.encoder.reader is not None:
+            observer.encoder.reader.kept = settings.cache
         room = settings.queue
         most = settings.batch
         watch = telemetry.watch

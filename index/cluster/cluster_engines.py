@@ -251,7 +251,7 @@ class ClusterEngineSet(EngineSet):
         return engine if where is None else engine.narrowed(condition_of(where))
 
     def _graphs(self) -> dict[EngineKey, MilvusEngine]:
-        return {segment: self._at(segment) for segment in self._engines}
+        return {segment: self._at(segment) for segment in [*self._engines]}  # a thread may add some
 
     def _counts(self, rows: Ids) -> Bool[np.ndarray, " k"]:
         """Which rows are of an edition that the store has at the moment that this thread reads."""

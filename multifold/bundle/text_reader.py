@@ -81,6 +81,7 @@ class TextReader:
         self.origin = files.origin
         self.id = reader_id
         self.dim = 0
+        self.kept = KEPT_SENTENCES  # vectors, for texts that come again
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """One row for each text, at length one; zeros for a text of which no token is known."""
@@ -185,7 +186,7 @@ class SentenceReader(TextReader):
                 new |= zip(some, self._answers(some), strict=True)
         nothing = np.zeros(self.dim, np.float32)
         sums = np.array([new.get(one, known.get(one, nothing)) for one in tokens], np.float32)
-        if len(known) + len(new) > KEPT_SENTENCES:
+        if len(known) + len(new) > self.kept:
             self._known = new  # a batch is smaller
         else:
             known |= new

@@ -17,7 +17,9 @@ from app.settings import Settings
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Address": ("host", "port", "hosts", "cors"),
     "Collections and encoders": ("folder", "data", "bundle", "bundles", "keep_files", "in_place_folders"),
-    "Shared stores": ("database", "connections", "bucket", "milvus", "milvus_token"),
+    "Shared stores": (
+        "database", "connections", "bucket", "milvus", "milvus_token", "staleness", "consistency",
+    ),
     "Access": ("keys", "keys_file", "open_read", "fetch_hosts"),
     "Limits of a request": (
         "max_body", "max_text", "max_files", "max_batch", "max_items", "max_hits", "max_pixels",

@@ -11,7 +11,7 @@ def vectors_of(rows: list[int], dim: int = 4) -> np.ndarray:
 
 def found(cache: RowCache, rows: list[int]) -> list[int]:
     known, vectors = cache.find(np.array(rows, np.int64))
-    kept = np.array(rows, np.int64)[known].tolist()
+    kept: list[int] = np.array(rows, np.int64)[known].tolist()
     assert np.array_equal(vectors, vectors_of(kept))
     return kept
 

@@ -136,6 +136,8 @@ def test_a_sentence_has_the_same_vector_whatever_is_read_beside_it(tmp_path: Pat
         together[1:], np.concatenate([alone.encode([text]) for text in (*texts, *texts[:9])])
     )
     assert not together[0].any()
+    alone.kept = 0  # nothing is kept for a text that comes again
+    assert np.array_equal(alone.encode(texts[:9]), together[1:10])
 
 
 def break_file(name: str, content: bytes) -> Callable[[Path], object]:

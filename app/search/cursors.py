@@ -8,7 +8,8 @@ from typing import Any
 
 from app.errors import ApiError
 
-PAGE_FIELDS = ("limit", "offset", "after", "fields")  # of a body; the others say what it is a page of
+# Of a body, whatever it is a page of; the others say that.
+PAGE_FIELDS = ("limit", "offset", "after", "fields", "consistency", "seen")
 NO_CURSOR = "'after' is not the 'next' of an answer"
 CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 

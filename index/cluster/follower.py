@@ -35,25 +35,30 @@ class Follower:
         return 0.0 if self._current else time.monotonic() - self._was_current
 
     def close(self) -> None:
-        """Wait for the step that is under way."""
+        """Wait for the step that is under way, and take a last one."""
         self._over = True
         self.wake()
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._over:
+        over = False
+        while not over:
+            over = self._over  # then this is the last step
             self._woken.clear()
             begun = time.monotonic()
-            self._current = self._stepped()
+            outcome = self._stepped()
+            self._current = bool(outcome)
             if self._current:
                 self._was_current = begun
-            self._woken.wait(self._pause if self._current else self._pause / HURRY)
+            if not over:
+                self._woken.wait(self._pause / HURRY if outcome is False else self._pause)
 
-    def _stepped(self) -> bool:
+    def _stepped(self) -> bool | None:
+        """Whether everything is up to date; None after a failure."""
         try:
             return self._step()
         except MultifoldError as error:  # of a server that is away; its connection has told the log
             log.debug("an index is brought up to date later: %s", error)
         except Exception:
             log.exception("an index could not be brought up to date; this is tried again")
-        return False
+        return None

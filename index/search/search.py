@@ -91,13 +91,12 @@ class Searcher:
     def _page(self, query: Query, now: Connection, version: int) -> Ranking | None:
         if query.pool == "max" and last_change(now) != version:  # sizes are those of another moment
             return None
-        among = (
-            None
-            if query.where is None
-            else self.bitmaps.candidates(now, query.where, version, strong=query.strong)
-        )
-        if query.where is not None and among is None:
-            return None
+        among = None
+        if query.where is not None:
+            strong = query.strong or self.engines.staleness is None
+            among = self.bitmaps.candidates(now, query.where, version, strong=strong)
+            if among is None:
+                return None
         asked = self.asked(query, now)
         return match_texts(asked, self._ranked(query, asked, among, self._examples(query.examples, now)))
 

@@ -72,7 +72,7 @@ class CollectionMethods(ServiceAddress):
 
     def _seeing(self, options: SearchKind) -> SearchKind:
         """A search which, if it asks for that, sees what this client has written."""
-        if options.consistency != "session" or options.seen is not None or options.after is not None:
+        if options.consistency != "session" or options.seen is not None:
             return options
         return replace(options, seen=self._written.get(self._at))
 

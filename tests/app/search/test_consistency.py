@@ -64,6 +64,10 @@ def test_a_session_sees_what_it_wrote(shop: House, nobody_feeds: pytest.MonkeyPa
         assert changed == 1
         hit = client.search(consistency="session", **ASKED).hits[0]
         assert hit.payload == {"price": 3}
+        first = client.search(consistency="session", limit=1, **ASKED)
+        client.upsert("blue-box", texts=["a blue box"])
+        rest = client.search(consistency="session", limit=1, after=first.next, **ASKED)  # of the same search
+        assert [hit.id for hit in (*first.hits, *rest.hits)] == ["red-box", "blue-box"]
 
 
 def test_one_machine_sees_all_whatever_is_asked(tmp_path: Path, bundle: Path) -> None:

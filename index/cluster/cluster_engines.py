@@ -194,6 +194,8 @@ class ClusterEngineSet(EngineSet):
         fed, written = getattr(self._here, "fed", (NEVER, 0))
         if self.version == NEVER or (strong and fed != version and not self._has_just(version)):
             return None
+        if not self._mark.segments:
+            self._link.find(self._mark.place)  # nothing was fed yet: an error if the cluster is away
         if strong and fed != version:
             self._here.since = self._mark.written
             for graph in self._graphs().values():

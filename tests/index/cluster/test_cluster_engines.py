@@ -433,9 +433,9 @@ def test_a_cluster_that_is_away_is_told_and_keeps_nobody_from_writing(
     with Collection.open(tmp_path, SPACE, cluster=nobody()) as collection:
         assert collection.upsert(things(3)) == 3
         assert collection.count() == 3
-        for _ in range(2):
+        for strong in (True, False):
             with pytest.raises(ClusterError, match=r"does not answer.*Nothing is lost") as caught:
-                collection.search(ASKED)
+                collection.search(replace(ASKED, strong=strong))
             assert not any(word in str(caught.value) for word in ("secret", "127.0.0.1"))
         (logged,) = caplog.messages
         assert "127.0.0.1" in logged

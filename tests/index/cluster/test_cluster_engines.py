@@ -178,6 +178,7 @@ def test_what_is_fed_is_not_fed_again_but_with_other_fields(
 def test_what_ended_is_dropped_at_once_and_removed_later(
     collection: Collection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(cluster_engines, "GRACE", 10 * PATIENCE)
     items = things(4)
     collection.upsert(items)
     wait_until_fed(collection)

@@ -93,7 +93,7 @@ class Collection(AbstractContextManager["Collection"]):
         for one in reversed(self._derived):  # engines first: if they refuse, no thread reads texts yet
             one.open()
         staleness = self.engines.staleness
-        self._follower = None if staleness is None else Follower(self._bring_up, staleness)
+        self._follower = None if staleness is None else Follower(self._follow_store, staleness)
 
     @classmethod
     def open(
@@ -421,13 +421,17 @@ class Collection(AbstractContextManager["Collection"]):
         self.on_change()
         return changed
 
-    def _bring_up(self) -> bool:
-        """Have what is derived follow the store; whether searches see now what was there before."""
-        wanted = self._store.version()
+    def _bring_up(self) -> None:
+        """Have what is derived follow the store."""
         for one in self._derived:
             one.follow()
         for one in self._derived:
             one.save()
+
+    def _follow_store(self) -> bool:
+        """The same; whether searches see now what was stored before."""
+        wanted = self._store.version()
+        self._bring_up()
         return self.version >= wanted
 
     def _readable(self) -> Store:

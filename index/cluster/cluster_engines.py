@@ -188,11 +188,19 @@ class ClusterEngineSet(EngineSet):
         for graph in self._graphs().values():
             graph.recount()
 
+    def version_at(self, now: Connection) -> int:
+        """The version of the store at this moment: engines may have another."""
+        return self._living.version_at(now)
+
     def seen_at(self, now: Connection, *, strong: bool) -> int | None:
-        """The version of the store that a search sees; None if it has to look at the cluster first."""
-        version = self._living.version_at(now)
+        """The version of the store that a search sees; None if it has to look at the cluster first.
+
+        What this thread reads of the cluster from now on is as such a search needs it.
+        """
+        version = self.version_at(now)
         fed, written = getattr(self._here, "fed", (NEVER, 0))
-        if self.version == NEVER or (strong and fed != version and not self._has_just(version)):
+        was_fed = version in (fed, self._mark.fed if self._mark.whole else NEVER)
+        if self.version == NEVER or (strong and not was_fed):
             return None
         if not self._mark.segments:
             self._link.find(self._mark.place)  # nothing was fed yet: an error if the cluster is away
@@ -263,16 +271,8 @@ class ClusterEngineSet(EngineSet):
         return np.array([edition in living for edition in editions.tolist()], np.bool_)[places]
 
     def _since(self) -> int | None:
-        """The cluster's time of what this thread has to see, if it is in a search.
-
-        One that is not strong waits for nothing that was written within the staleness.
-        """
+        """The cluster's time of what this thread has to see, if that is known."""
         return getattr(self._here, "since", None)
-
-    def _has_just(self, version: int) -> bool:
-        """Whether the cluster was fed this version, and nothing later."""
-        mark = self._mark
-        return mark.whole and mark.fed == version
 
     def _noted(self) -> FeedMark | None:
         return mark_from_note(self._store.noted(FEED_MARK))
@@ -290,10 +290,10 @@ class ClusterEngineSet(EngineSet):
             self._one_feeds.release()
 
     def _wait_for(self, version: int) -> None:
-        since = time.monotonic()
+        fed, since = NEVER, time.monotonic()
         while not (mark := self._noted() or FeedMark()).reaches(version):
-            if mark.fed != self._moved[0]:
-                self._moved, since = (mark.fed, time.monotonic()), time.monotonic()
+            if mark.fed != fed:
+                fed, since = mark.fed, time.monotonic()
             if time.monotonic() - since > STALLED:
                 raise BehindError("The cluster lacks the last changes, and nobody feeds it: start a service.")
             time.sleep(CHECK_SECONDS)

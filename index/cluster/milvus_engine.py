@@ -232,10 +232,7 @@ class MilvusEngine:
         return np.array([row["row"] for rows in self._pages(["row"], MOST_HITS) for row in rows], np.int64)
 
     def count(self) -> int:
-        """How many rows there are, those that no longer count included.
-
-        Of more than a search may find, as of late, where others write.
-        """
+        """How many rows there are, those that ended included; if many, as of late where others write."""
         size, changes = self._size, self._changes
         late = size is not None and size > MOST_HITS and time.monotonic() < self._counted + COUNTED_SECONDS
         if size is None or (changes != self._counted_changes and not late):

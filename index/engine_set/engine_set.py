@@ -212,6 +212,10 @@ class EngineSet:
         """See what searches can be asked."""
         self.follow()
 
+    def version_at(self, now: Connection) -> int:  # noqa: ARG002 (engines stay while the gate is held)
+        """The version that is searched at this moment."""
+        return self.version
+
     def seen_at(self, now: Connection, *, strong: bool) -> int | None:  # noqa: ARG002 (every search is)
         """The version that a search sees now; None if the engines have to catch up."""
         behind = self._follows and self.version != last_change(now)

@@ -22,6 +22,7 @@ from index.store import filters
 from index.store.filters import AndFilter, Filter, LeafFilter, NotFilter, OrFilter
 from index.store.metadata import last_change
 from multifold.errors import needs_extra
+from multifold.rising import ALL, find_rising
 
 with needs_extra("serve"):
     from sqlalchemy import Connection
@@ -118,7 +119,8 @@ class FilterCache:
         after = int(editions[len(bits) - 1]) if near else None
         longer = np.zeros(count, np.bool_)
         longer[: len(bits)] = bits
-        longer |= np.isin(editions, filters.matching_editions(now, leaf, after), assume_unique=True)
+        places = find_rising(filters.matching_editions(now, leaf, after), editions, ALL)
+        longer[places[places >= 0]] = True
         return longer
 
 

@@ -85,8 +85,7 @@ class Searcher:
 
     def background_of(self, now: Connection) -> Ids:
         """The editions that stand for all others."""
-        version = self.engines.version if self.engines.staleness is None else last_change(now)
-        return self.background.editions(now, self.engines.size(), version)
+        return self.background.editions(now, self.engines.size(), self.engines.version_at(now))
 
     def _page(self, query: Query, now: Connection, version: int) -> Ranking | None:
         if query.pool == "max" and last_change(now) != version:  # sizes are those of another moment

@@ -21,6 +21,7 @@ SETTLING = 600.0  # seconds that indexing may take
 MAKING = 60.0  # seconds that a new collection, or the end of one, may take
 METRICS: dict[Metric, str] = {"ip": "IP", "l2": "L2"}
 FLAT, GRAPH, CELLS = "FLAT", "HNSW", "IVF_SQ8"
+NO_PINGS = {"grpc.keepalive_time_ms": 2**31 - 1}  # the embedded engine ends connections that ask if it lives
 BUILT = {
     GRAPH: {"M": 32, "efConstruction": 200},  # links, and how far it looks when it is built
     CELLS: {"nlist": 1024},
@@ -113,7 +114,10 @@ class MilvusConnection:
         with self._lock:
             if self._opened is None:
                 self._opened = self._library.MilvusClient(
-                    self.cluster.uri, token=self.cluster.token, timeout=self.cluster.patience
+                    self.cluster.uri,
+                    token=self.cluster.token,
+                    timeout=self.cluster.patience,
+                    grpc_options=NO_PINGS if self.embedded else {},
                 )
             return self._opened
 

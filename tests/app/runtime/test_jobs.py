@@ -5,7 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -82,15 +82,25 @@ def go_on(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     event.set()
 
 
+@contextmanager
+def set_at_the_end(event: threading.Event) -> Iterator[None]:
+    """A house that is closed waits for its writes, and these for the event, also where a test has failed."""
+    try:
+        yield
+    finally:
+        event.set()
+
+
 def test_a_job_is_followed_until_it_has_ended_however_long_that_takes(
     tmp_path: Path, bundle: Path, go_on: threading.Event
 ) -> None:
-    with house(tmp_path, bundle, request_timeout=1.0) as shop, Client(shop.url) as client:
+    hasty = house(tmp_path, bundle, request_timeout=5.0)
+    with hasty as shop, Client(shop.url) as client, set_at_the_end(go_on):
         job = client.upsert_later(items(1))
         states = []
         for now in client.follow(job.id):
             if now.state == "running":
-                time.sleep(1.5)  # longer than other requests may take
+                time.sleep(6)  # longer than other requests may take
                 go_on.set()
             states.append(now.state)
         assert states[-2:] == ["running", "done"]
@@ -137,7 +147,7 @@ def test_all_followers_of_a_job_have_one_reader(
             go_on.set()
         return told
 
-    with house(tmp_path, bundle) as shop, Client(shop.url) as client:
+    with house(tmp_path, bundle) as shop, Client(shop.url) as client, set_at_the_end(go_on):
         job = client.upsert_later(items(1))
         told = asyncio.run(follow_all(shop.url, job.id))
     assert told.count("done") == FOLLOWERS
@@ -150,6 +160,7 @@ def test_followers_are_bounded_and_one_client_has_half_of_their_places(
     keys = {"read": "r" * 16, "write": "w" * 16}
     known = ",".join(f"{scope}:{key}" for scope, key in keys.items())
     with house(tmp_path, bundle, keys=known, streams=4) as shop, ExitStack() as stack:
+        stack.enter_context(set_at_the_end(go_on))
         writer = stack.enter_context(Client(shop.url, api_key=keys["write"]))
         reader = stack.enter_context(Client(shop.url, api_key=keys["read"]))
         job = writer.upsert_later(items(1))

@@ -8,7 +8,7 @@ A graph (HNSW) finds the best of all rows in parts: of a filter that leaves few 
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import partial
@@ -160,7 +160,7 @@ class MilvusEngine:
         reach = self._candidate_count(limit)
         few = (self.count() if allowed is None else len(allowed)) <= FETCHED_ROWS
         if few or (exact and not self._compares_all()):
-            return self._scanned(queries, limit, allowed)
+            return self._scanned(queries, limit, self.ids() if few and allowed is None else allowed)
         asked = self._filter(allowed)
         if exact and self._index != FLAT:
             parts = (f"{PART} == {part}" for part in range(PARTS))
@@ -309,7 +309,8 @@ class MilvusEngine:
         if reach > min(MOST_HITS, VECTOR_BYTES_A_CALL // (4 * self._dim)):
             return self._scanned(queries, limit, allowed)
         # asked here: a thread of its own reads another version
-        look = partial(self._candidates, queries, reach, self._since())
+        known = len(asked) == 1 and self.count() <= self._cache.room  # most vectors: they are not sent again
+        look = partial(self._candidates, queries, reach, self._since(), sent=not known)
         with ThreadPoolExecutor(SEARCHES_A_CALL) as threads:
             found = [*(threads.map if len(asked) > 1 else map)(look, asked)]
         scores, ids = (np.hstack([some[place] for some in found]) for place in (1, 2))
@@ -345,37 +346,43 @@ class MilvusEngine:
         return answer
 
     def _candidates(
-        self, queries: Vectors, reach: int, since: int, condition: str = "", effort: int | None = None
+        self,
+        queries: Vectors,
+        reach: int,
+        since: int,
+        condition: str = "",
+        *,
+        effort: int | None = None,
+        sent: bool = True,
     ) -> tuple[Float32[np.ndarray, "q r"], Float32[np.ndarray, "q r"], Int64[np.ndarray, "q r"], float]:
-        """Milvus's scores and the exact ones of rows, best first there, padded; the length of the longest."""
+        """Milvus's scores and the exact ones of rows, best first there, padded; the length of the longest.
+
+        The rows' vectors are `sent`, or else taken from those that are known.
+        """
         fast, ids = _nothing(len(queries), reach)
         scores = fast.copy()
         longest = 0.0
         known = self.measured.settings if self.measured else ()
-        how = {
-            "limit": reach,
-            "filter": condition,
-            "output_fields": ["vector"],
-        }
+        how = {"limit": reach, "filter": condition, "output_fields": ["vector"] if sent else []}
         if (own := EFFORTS.get(self._index or "")) is not None:
             how["search_params"] = {"params": {own.name: effort or effort_for(reach, known, own)}}
         step = max(1, VECTOR_BYTES_A_CALL // (4 * self._dim * reach))
         for start in range(0, len(queries), step):
             some = queries[start : start + step]
-            vectors = np.zeros((len(some) * reach, self._dim), np.float32)
-            places = np.arange(len(vectors)).reshape(len(some), reach)
-            for place, hits in enumerate(self._link.search(self.name, some, since, **how)):
-                count = len(hits)
-                if count:
-                    key = "id" if "id" in hits[0] else "row"  # servers, and the embedded engine
-                    ids[start + place, :count] = [hit[key] for hit in hits]
-                    fast[start + place, :count] = [hit["distance"] for hit in hits]
-                    vectors[places[place, :count]] = [hit["entity"]["vector"] for hit in hits]
-            scores[start : start + step] = scoring.exact_scores_at(self._metric, some, vectors, places)
-            longest = max(longest, float(scoring.lengths(vectors).max()))
-            there = ids[start : start + step].ravel() != NO_ROW
-            self._cache.keep(ids[start : start + step].ravel()[there], vectors[there])
-        scores[ids == NO_ROW] = -np.inf
+            vectors = dict[int, Sequence[float]]()
+            for place, hits in enumerate(self._link.search(self.name, some, since, **how), start):
+                key = "id" if hits and "id" in hits[0] else "row"  # servers, and the embedded engine
+                ids[place, : len(hits)] = [hit[key] for hit in hits]
+                fast[place, : len(hits)] = [hit["distance"] for hit in hits]
+                if sent:
+                    vectors |= {hit[key]: hit["entity"]["vector"] for hit in hits}
+            asked = ids[start : start + step]
+            rows, gallery = self._gathered(sort_unique(asked[asked != NO_ROW]), vectors)
+            if len(rows):
+                places = np.minimum(np.searchsorted(rows, asked), len(rows) - 1)
+                exact = scoring.exact_scores_at(self._metric, some, gallery, places)
+                scores[start : start + step] = np.where(rows[places] == asked, exact, -np.inf)
+                longest = max(longest, float(scoring.lengths(gallery).max()))
         return (-fast if self._metric == "l2" else fast), scores, ids, longest
 
     def _candidate_count(self, limit: int) -> int:
@@ -420,6 +427,15 @@ class MilvusEngine:
                 order = np.argsort(found := np.concatenate([found, rows]))
                 found, vectors = found[order], np.concatenate([vectors, others])[order]
             yield found, vectors
+
+    def _gathered(self, ids: Ids, sent: Mapping[int, Sequence[float]]) -> RowBlock:
+        """Rows that Milvus has sent with their vectors, or that are fetched: some may be gone meanwhile."""
+        if sent:
+            vectors = np.array([sent[row] for row in ids.tolist()], np.float32)
+            self._cache.keep(ids, vectors)
+            return ids, vectors
+        rows, blocks = zip(self._block([]), *self._fetched(ids), strict=True)
+        return np.concatenate(rows), np.concatenate(blocks)
 
     def _pages(self, fields: list[str], size: int) -> Iterator[list[MilvusRow]]:
         last = NO_ROW

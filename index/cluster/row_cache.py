@@ -16,7 +16,7 @@ class RowCache:
     """Vectors by row; all go when they take too many bytes."""
 
     def __init__(self, dim: int, most_bytes: int = CACHE_BYTES) -> None:
-        self._most = max(1, most_bytes // (4 * dim))
+        self.room = max(1, most_bytes // (4 * dim))  # rows
         self._places: dict[int, int] = {}
         self._vectors = np.empty((FIRST_ROWS, dim), np.float32)
         self._used = 0  # places of vectors, also of those that were forgotten
@@ -32,10 +32,10 @@ class RowCache:
     def keep(self, ids: PairedIds, vectors: Vectors) -> None:
         with self._lock:
             new = [place for place, row in enumerate(ids.tolist()) if row not in self._places]
-            if self._used + len(new) > self._most:
+            if self._used + len(new) > self.room:
                 self._places.clear()
                 self._used = 0
-                new = list(range(min(len(ids), self._most)))
+                new = list(range(min(len(ids), self.room)))
             end = self._used + len(new)
             while end > len(self._vectors):
                 self._vectors = np.concatenate([self._vectors, np.empty_like(self._vectors)])

@@ -172,6 +172,55 @@ def test_the_threads_of_an_exact_search_see_what_their_caller_sees(milvus: Milvu
     engine.drop()
 
 
+@pytest.mark.parametrize("count", [600, 3000])
+def test_vectors_that_are_known_are_not_sent_again(
+    milvus: MilvusServer, monkeypatch: pytest.MonkeyPatch, count: int
+) -> None:
+    rows, queries = hard(count, 4)
+    engine = MilvusEngine(64, "ip", MilvusConnection(milvus.cluster), f"known_{count}")
+    engine.put(np.arange(count), rows)
+    true = np.sort(queries[:4] @ rows.T, axis=1)[:, -10:][:, ::-1]
+    assert engine.search(queries[:4], 10)[0] == pytest.approx(true, abs=1e-6)
+    asked = list[list[str]]()
+    query, search = MilvusConnection.query, MilvusConnection.search
+
+    def noted_query(*arguments: Any, **how: Any) -> Any:  # noqa: ANN401
+        asked.append(arguments[3])
+        return query(*arguments, **how)
+
+    def noted_search(*arguments: Any, **how: Any) -> Any:  # noqa: ANN401
+        asked.append(how["output_fields"])
+        return search(*arguments, **how)
+
+    monkeypatch.setattr(MilvusConnection, "query", noted_query)
+    monkeypatch.setattr(MilvusConnection, "search", noted_search)
+    assert engine.search(queries[:4], 10)[0] == pytest.approx(true, abs=1e-6)
+    assert asked
+    assert not any("vector" in fields for fields in asked)
+    engine.drop()
+
+
+def test_a_row_that_is_removed_while_it_is_searched_for_is_no_hit(
+    milvus: MilvusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, queries = hard(3000, 5)
+    engine = MilvusEngine(64, "ip", MilvusConnection(milvus.cluster), "removed")
+    engine.put(np.arange(len(rows)), rows)
+    scores, ids = engine.search(queries[:1], 11)
+    search = MilvusConnection.search
+
+    def removing(*arguments: Any, **how: Any) -> Any:  # noqa: ANN401
+        found = search(*arguments, **how)
+        engine.remove(ids[0, :1])
+        return found
+
+    monkeypatch.setattr(MilvusConnection, "search", removing)
+    left, others = engine.search(queries[:1], 10)
+    assert others.tolist() == ids[:, 1:].tolist()
+    assert left == pytest.approx(scores[:, 1:])
+    engine.drop()
+
+
 @pytest.mark.parametrize("kind", ["HNSW", "DISKANN"])
 def test_no_graph_of_vectors_that_differ_in_length(milvus: MilvusServer, kind: str) -> None:
     link, name = MilvusConnection(milvus.cluster), f"lengths_{kind}"

@@ -6,7 +6,7 @@ in the same transaction). A folder without a row is what a crash left behind, an
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from operator import itemgetter
@@ -14,7 +14,7 @@ from pathlib import Path
 from secrets import token_hex
 
 from index.contracts import CollectionLocation
-from index.names import DEFAULT, MAIN, check_name
+from index.names import DEFAULT, MAIN, CollectionNameError, check_name
 from index.store import metadata
 from index.store.database import Database, StoreError
 from index.store.folder_locks import WriterLock
@@ -30,6 +30,10 @@ with needs_extra("serve"):
 
 class NoSuchCollectionError(MultifoldError):
     """There is no collection and no alias of that name."""
+
+
+class SeveralCollectionsError(NoSuchCollectionError):
+    """An alias of several collections stands for none of them."""
 
 
 class NameTakenError(MultifoldError):
@@ -51,9 +55,12 @@ class CollectionListing:
 
     entries: Mapping[str, CollectionEntry]
     aliases: Mapping[str, str]  # to the name of a collection
+    groups: Mapping[str, Sequence[str]]  # by aliases of several, here and elsewhere
 
     def resolve(self, name: str) -> str:
         """The collection that a name or an alias stands for."""
+        if name in self.groups:
+            raise SeveralCollectionsError(f"{name!r} names several collections: only searches ask them all")
         real = self.aliases.get(name, MAIN if name == DEFAULT else name)
         if real != MAIN and real not in self.entries:
             raise NoSuchCollectionError(f"there is no collection {name!r}")
@@ -62,7 +69,7 @@ class CollectionListing:
     def check_new(self, name: str) -> None:
         """Refuse what no new collection can be called."""
         check_name(name)
-        if name in (MAIN, DEFAULT) or name in self.entries or name in self.aliases:
+        if name in (MAIN, DEFAULT) or name in {*self.entries, *self.aliases, *self.groups}:
             raise NameTakenError(f"there is a collection or alias {name!r} already; choose another name")
 
     def check_alias(self, alias: str) -> None:
@@ -75,6 +82,11 @@ class CollectionListing:
         """What else a collection is called."""
         implied = [DEFAULT] if name == MAIN and DEFAULT not in self.aliases else []
         return implied + sorted(alias for alias, meant in self.aliases.items() if meant == name)
+
+    def place(self, name: str) -> str:
+        """The place of the collection of a name or an alias."""
+        real = self.resolve(name)
+        return MAIN if real == MAIN else self.entries[real].place
 
 
 FOLDER = "collections"
@@ -93,6 +105,12 @@ aliases = Table(
     tables,
     Column("alias", String(64), primary_key=True),
     Column("collection", String(64), nullable=False),
+)
+groups = Table(
+    "alias_members",
+    tables,
+    Column("alias", String(64), primary_key=True),
+    Column("collection", String(64), primary_key=True),
 )
 
 
@@ -141,30 +159,40 @@ class CollectionRegistry:
                 raise NameTakenError("the main collection stays; remove its items instead")
             if entry is None:
                 raise NoSuchCollectionError(f"there is no collection {name!r}")
-            if called := listing.aliases_of(name):
+            named = [alias for alias, members in listing.groups.items() if name in members]
+            if called := listing.aliases_of(name) + named:
                 raise NameTakenError(f"{name!r} is also called {', '.join(called)}; move that first")
             connection.execute(delete(collections).where(collections.c.name == name))
             if self.shared:
                 connection.exec_driver_sql(f"DROP SCHEMA {entry.place} CASCADE")
         return entry
 
-    def set_alias(self, alias: str, name: str) -> str | None:
-        """Give a collection an alias; returns the collection that had it before."""
+    def set_alias(self, alias: str, names: Sequence[str], elsewhere: Collection[str] = ()) -> str | None:
+        """Give collections an alias; returns the collection that had it alone before.
+
+        Of several, some may be known `elsewhere`.
+        """
         with self.store.writing() as connection:
             listing = _listing(connection)
             listing.check_alias(alias)
-            if name != MAIN and name not in listing.entries:
-                raise NoSuchCollectionError(f"there is no collection {name!r}")
-            connection.execute(delete(aliases).where(aliases.c.alias == alias))
-            connection.execute(insert(aliases), {"alias": alias, "collection": name})
+            if alias == DEFAULT and len(names) > 1:
+                raise CollectionNameError(f"{DEFAULT!r} names one collection: choose another alias")
+            known = {MAIN, *listing.entries, *(elsewhere if len(names) > 1 else ())}
+            for name in names:
+                if name not in known:
+                    raise NoSuchCollectionError(f"there is no collection {name!r}")
+            _remove_alias(connection, alias)
+            rows = [{"alias": alias, "collection": name} for name in names]
+            connection.execute(insert(aliases if len(names) == 1 else groups), rows)
         return MAIN if alias == DEFAULT and alias not in listing.aliases else listing.aliases.get(alias)
 
     def drop_alias(self, alias: str) -> None:
         """Remove an alias; `default` then means the main collection again."""
         with self.store.writing() as connection:
-            if alias not in _listing(connection).aliases:
+            listing = _listing(connection)
+            if alias not in {*listing.aliases, *listing.groups}:
                 raise NoSuchCollectionError(f"there is no alias {alias!r}")
-            connection.execute(delete(aliases).where(aliases.c.alias == alias))
+            _remove_alias(connection, alias)
 
     def located(self, entry: CollectionEntry) -> CollectionLocation:
         """Where its folder, items and pictures are."""
@@ -195,11 +223,21 @@ class CollectionRegistry:
 
 
 def _listing(connection: Connection) -> CollectionListing:
-    if not inspect(connection).has_table(collections.name):
-        return CollectionListing({}, {})
+    there = inspect(connection).get_table_names()
+    if collections.name not in there:
+        return CollectionListing({}, {}, {})
     rows = sorted(connection.execute(select(collections)).mappings(), key=itemgetter("name"))
     called = {row.alias: row.collection for row in connection.execute(select(aliases))}
-    return CollectionListing({row["name"]: CollectionEntry(**row) for row in rows}, called)
+    members = dict[str, list[str]]()
+    if groups.name in there:  # else nobody has written here since there are some
+        for row in connection.execute(select(groups).order_by(*groups.c)):
+            members.setdefault(row.alias, []).append(row.collection)
+    return CollectionListing({row["name"]: CollectionEntry(**row) for row in rows}, called, members)
+
+
+def _remove_alias(connection: Connection, alias: str) -> None:
+    for table in (aliases, groups):
+        connection.execute(delete(table).where(table.c.alias == alias))
 
 
 def locate_collection(main: CollectionLocation, name: str) -> CollectionLocation:

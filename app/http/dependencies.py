@@ -26,6 +26,11 @@ CollectionName = Annotated[
 ]
 
 
+async def collection_name(collection: CollectionName) -> str:
+    """The name of a collection, or an alias, in the path of a request."""
+    return collection
+
+
 async def named_collection(request: Request, collection: CollectionName) -> CollectionService:
     """The collection that a request names in its path."""
     return await (await all_collections(request)).find(collection)

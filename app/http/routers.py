@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends
 from starlette.routing import Match
 from starlette.types import Scope
 
-from app.http.dependencies import named_collection
+from app.http.dependencies import collection_name
 from app.http.json_bodies import JsonRoute
 from app.http.openapi import COLLECTION_PATH, error_responses, operation_name
 from index.names import DEFAULT
@@ -47,6 +47,6 @@ def collection_router(
         prefix=COLLECTION_PATH + prefix,
         tags=[*(tags or ())],
         route_class=route_class,
-        dependencies=[Depends(named_collection)],  # first, so it is the first parameter in the description
+        dependencies=[Depends(collection_name)],  # first, so it is the first parameter in the description
         responses=error_responses(404, 422),
     )

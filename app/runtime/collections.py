@@ -4,7 +4,7 @@ import logging
 import shutil
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from secrets import token_hex
@@ -45,7 +45,6 @@ from multifold.errors import MultifoldError
 from renderers.sandbox import Sandbox
 
 log = logging.getLogger("multifold.app")
-MAIN_PLACE = ""
 STREAM_RETRY_SECONDS = 10
 
 
@@ -69,7 +68,7 @@ class Collections:
         self.run = main.run  # does work in a thread
         self._registry = registry
         self.shared = registry.shared  # with other processes that write here
-        self._services = {MAIN_PLACE: main}
+        self._services = {MAIN: main}
         self._changing = threading.RLock()
         self._read(registry.listing())
         self.errors: dict[str, str] = {}  # why a collection could not be opened, by its name
@@ -113,13 +112,14 @@ class Collections:
             self._read(self._registry.listing())
         return self._listing
 
+    @property
+    def groups(self) -> Mapping[str, Sequence[str]]:
+        """What each alias of several collections names, as of the last request that looked for one."""
+        return self._listing.groups
+
     def place(self, name: str) -> str:
         """The place of the collection of a name or alias, which is never used for another one."""
-        self.listing()
-        place = self._places.get(name)
-        if place is None:
-            raise NoSuchCollectionError(f"there is no collection {name!r}")
-        return place
+        return self.listing().place(name)
 
     def service(self, name: str) -> CollectionService:
         """The collection of a name or alias; it is opened if it is not yet."""
@@ -214,10 +214,10 @@ class Collections:
             service.collection.close(discard=True)
         self._registry.clear(entry)
 
-    def set_alias(self, alias: str, name: str) -> str | None:
-        """Point an alias to a collection; returns the one that it pointed to before."""
+    def set_alias(self, alias: str, *names: str) -> str | None:
+        """Point an alias to collections; returns the one that it pointed to before, if it was one."""
         with self._change():
-            return self._registry.set_alias(alias, name)
+            return self._registry.set_alias(alias, names, self.settings.remote_collections)
 
     def drop_alias(self, alias: str) -> None:
         with self._change():
@@ -238,12 +238,9 @@ class Collections:
             self._read(self._registry.listing())
 
     def _read(self, listing: CollectionListing) -> None:
-        """Note the names of one moment, and what each stands for."""
-        places = {MAIN: MAIN_PLACE} | {name: entry.place for name, entry in listing.entries.items()}
-        aliases = {DEFAULT: MAIN, **listing.aliases}
-        self._places = places | {alias: places[name] for alias, name in aliases.items() if name in places}
+        """Note the names of one moment."""
         self._listing = listing
-        self.default = aliases[DEFAULT]
+        self.default = listing.aliases.get(DEFAULT, MAIN)
 
     def _open(
         self, entry: CollectionEntry, observer: ObservationEncoder, plan: IndexPlan | None = None

@@ -1,5 +1,6 @@
 """What manages a service: collections, aliases, bundles, snapshots, jobs and metrics."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from multifold.client.calls import Call, ask, path_segment
@@ -87,10 +88,14 @@ class AdminMethods(ServiceAddress):
         return ask(wire.AliasesAnswer, "GET", "/v1/aliases").then(lambda answer: answer.aliases)
 
     @service_method
-    def set_alias(self, alias: str, collection: str) -> Call[str | None]:
-        """Call a collection so from now on; gives the one that was called so before."""
+    def set_alias(self, alias: str, collection: str | Sequence[str]) -> Call[str | None]:
+        """Call a collection so from now on, or several for searches; gives the one that had the name."""
         path = f"/v1/aliases/{path_segment(alias)}"
-        asked = ask(wire.AliasAnswer, "PUT", path, wire.AliasBody(collection))
+        if isinstance(collection, str):
+            body = wire.AliasBody(collection)
+        else:
+            body = wire.AliasBody(collections=collection)
+        asked = ask(wire.AliasAnswer, "PUT", path, body)
         return asked.then(lambda answer: answer.former)
 
     @service_method

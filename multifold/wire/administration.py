@@ -1,10 +1,12 @@
 """Collections, aliases, bundles, snapshots and jobs: what is asked, and what is answered."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from multifold.types import Device, Distance, FolderState, JobState, Kind, Memory
 from multifold.wire.messages import Answer, Body, BodyError, described
+from multifold.wire.search import MAX_COLLECTIONS
 
 
 class IndexBody(Body, example={"type": "auto", "recall": 0.95}):
@@ -58,10 +60,16 @@ class RebuildBody(Body, example={"to": "shoes-2", "bundle": "siglip2-b16-small",
     )
 
 
-class AliasBody(Body, example={"collection": "shoes-2"}):
-    """What an alias stands for."""
+class AliasBody(Body, one_of=("collection", "collections"), example={"collection": "shoes-2"}):
+    """What an alias stands for: a collection, or several for searches."""
 
-    collection: str = described("its name; no other alias")
+    collection: str | None = described("its name; no other alias", default=None)
+    collections: Sequence[str] | None = described(
+        "names of several, or of collections elsewhere that the service knows; searches ask them together",
+        default=None,
+        min_length=1,
+        max_length=MAX_COLLECTIONS,
+    )
 
 
 class IndexSettings(Answer):
@@ -100,17 +108,19 @@ class NameRemoval(Answer):
 
 
 class AliasesAnswer(Answer):
-    """The collection of each alias."""
+    """The collection of each alias, and the collections of those that name several."""
 
     aliases: dict[str, str] = described("collections by alias")
+    several: dict[str, tuple[str, ...]] = described("by alias, where it names several", default_factory=dict)
 
 
 class AliasAnswer(Answer):
     """What an alias stands for now, and stood for before."""
 
     alias: str = described("the name that was moved")
-    collection: str = described("what it stands for now")
-    former: str | None = described("what it stood for before; null where it was free")
+    collection: str | None = described("what it stands for now; null where these are several")
+    former: str | None = described("what it stood for before; null where it was free, or named several")
+    collections: tuple[str, ...] = described("all that it stands for now", default=())
 
 
 class BundleStatus(Answer, kw_only=True):

@@ -1,6 +1,7 @@
 """Collections beside the main one: named, found again, dropped, on either store."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,15 @@ import pytest
 from index.collection import Collection
 from index.maintenance.restore import restore_snapshot
 from index.names import CollectionNameError
-from index.registry import FOLDER, CollectionEntry, CollectionRegistry, NameTakenError, NoSuchCollectionError
+from index.registry import (
+    FOLDER,
+    CollectionEntry,
+    CollectionRegistry,
+    NameTakenError,
+    NoSuchCollectionError,
+    SeveralCollectionsError,
+    groups,
+)
 from index.store.database import StoreError
 from tests.index.shots import equal, furnish, held
 from tests.index.spaces import SPACE
@@ -66,9 +75,9 @@ def test_aliases_move_in_one_step(registry: CollectionRegistry) -> None:
     for name in ("one", "two"):
         registry.create(name, SPACE.vector_id)
     assert registry.listing().resolve("default") == "main"
-    assert registry.set_alias("shop", "one") is None
-    assert registry.set_alias("shop", "two") == "one"
-    assert registry.set_alias("default", "two") == "main"
+    assert registry.set_alias("shop", ["one"]) is None
+    assert registry.set_alias("shop", ["two"]) == "one"
+    assert registry.set_alias("default", ["two"]) == "main"
     listing = registry.listing()
     assert (listing.resolve("shop"), listing.resolve("default")) == ("two", "two")
     assert listing.aliases_of("two") == ["default", "shop"]
@@ -81,26 +90,64 @@ def test_aliases_move_in_one_step(registry: CollectionRegistry) -> None:
             registry.drop_alias(name)
 
 
+def test_an_alias_of_several_is_for_searches_and_moves_in_one_step(registry: CollectionRegistry) -> None:
+    for name in ("one", "two"):
+        registry.create(name, SPACE.vector_id)
+    registry.set_alias("shop", ["one"])
+    assert registry.set_alias("shop", ["two", "parts", "one"], ["parts"]) == "one"
+    listing = registry.listing()
+    assert (listing.groups, listing.aliases) == ({"shop": ["one", "parts", "two"]}, {})
+    with pytest.raises(SeveralCollectionsError, match="only searches"):
+        listing.resolve("shop")
+    with pytest.raises(NameTakenError, match="also called shop"):
+        registry.drop("two")
+    with pytest.raises(NameTakenError, match="already"):
+        registry.create("shop", SPACE.vector_id)
+    for names in (["one", "shop"], ["one", "elsewhere"], ["parts"]):
+        with pytest.raises(NoSuchCollectionError):
+            registry.set_alias("more", names, ["parts"])  # what is elsewhere is asked beside others alone
+    with pytest.raises(CollectionNameError, match="one collection"):
+        registry.set_alias("default", ["one", "two"])
+    assert registry.set_alias("shop", ["two"]) is None
+    assert registry.listing().resolve("shop") == "two"
+    registry.set_alias("shop", ["one", "two"])
+    registry.drop_alias("shop")
+    assert registry.listing().groups == {}
+    assert registry.drop("two").name == "two"
+
+
+def test_a_folder_of_before_there_were_several_opens(tmp_path: Path) -> None:
+    with Collection.open(tmp_path, SPACE), closing(CollectionRegistry(tmp_path)) as registry:
+        registry.set_alias("shop", ["main"])
+        with registry.store.writing() as connection:
+            groups.drop(connection)
+        assert registry.listing().aliases == {"shop": "main"}
+    with closing(CollectionRegistry(tmp_path)) as registry:
+        registry.set_alias("shop", ["main"])
+    with closing(CollectionRegistry(tmp_path, read_only=True)) as reader:
+        assert reader.listing().resolve("shop") == "main"
+
+
 def test_a_name_is_safe_everywhere(registry: CollectionRegistry) -> None:
     for name in HOSTILE:
         with pytest.raises(CollectionNameError, match="is no name"):
             registry.create(name, "x")
         with pytest.raises(CollectionNameError, match="is no name"):
-            registry.set_alias(name, "main")
+            registry.set_alias(name, ["main"])
     assert registry.listing().entries == {}
 
 
 def test_one_name_stands_for_one_thing(registry: CollectionRegistry) -> None:
     registry.create("one", SPACE.vector_id)
-    registry.set_alias("shop", "one")
+    registry.set_alias("shop", ["one"])
     for name in ("one", "shop", "main", "default"):
         with pytest.raises(NameTakenError):
             registry.create(name, SPACE.vector_id)
     for alias in ("one", "main"):
         with pytest.raises(NameTakenError):
-            registry.set_alias(alias, "main")
+            registry.set_alias(alias, ["main"])
     with pytest.raises(NoSuchCollectionError):
-        registry.set_alias("other", "shop")  # an alias of an alias
+        registry.set_alias("other", ["shop"])  # an alias of an alias
     with pytest.raises(NameTakenError, match="stays"):
         registry.drop("main")
 

@@ -129,17 +129,21 @@ async def reload_bundles(collections: CollectionsDep) -> wire.BundleReloadAnswer
 
 @router.get("/aliases", responses=error_responses(429))
 async def list_aliases(collections: CollectionsDep) -> wire.AliasesAnswer:
-    """The collection of each alias; `default` is the one where none is named."""
+    """The collection of each alias, or several; `default` is the one where none is named."""
     listing = await collections.run(collections.listing)
-    return wire.AliasesAnswer({DEFAULT: MAIN, **listing.aliases})
+    several = {alias: tuple(names) for alias, names in listing.groups.items()}
+    return wire.AliasesAnswer({DEFAULT: MAIN, **listing.aliases}, several)
 
 
 @router.put("/aliases/{alias}", responses=CHANGE_ERRORS)
 async def set_alias(collections: CollectionsDep, alias: str, body: AliasBody) -> wire.AliasAnswer:
-    """Call a collection so from now on, in one step."""
-    former = await collections.run(lambda: collections.set_alias(alias, body.collection), finishes=True)
-    collections.workers.audit.record(f"set alias {alias}", body.collection, [], 1, 0)
-    return wire.AliasAnswer(alias, body.collection, former)
+    """Call a collection so from now on, in one step; or several, which searches then ask together."""
+    names = (
+        (body.collection,) if body.collection is not None else tuple(dict.fromkeys(body.collections or ()))
+    )
+    former = await collections.run(lambda: collections.set_alias(alias, *names), finishes=True)
+    collections.workers.audit.record(f"set alias {alias}", ", ".join(names), [], 1, 0)
+    return wire.AliasAnswer(alias, names[0] if len(names) == 1 else None, former, names)
 
 
 @router.delete("/aliases/{alias}", responses=error_responses(404, 422, 429))

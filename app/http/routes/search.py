@@ -10,7 +10,7 @@ from fastapi import Depends, Request, Response
 
 from app.collections.service import CollectionService
 from app.errors import ApiError, refusal, status_of_several
-from app.http.dependencies import AddressDep, CollectionDep, CollectionsDep
+from app.http.dependencies import AddressDep, CollectionDep, CollectionName, CollectionsDep
 from app.http.forms import FormRoute, check_form, form_body, read_search_form
 from app.http.openapi import body_errors, some_refused
 from app.http.routers import collection_router
@@ -24,12 +24,14 @@ from app.search.paging import SearchPage, choose_keys
 from app.search.reading import Reading
 from app.search.search import SearchHits
 from app.search.search import search as run_search
+from index.registry import SeveralCollectionsError
 from index.store import browse
 from index.store.browse import Choice, ValueCount
 from multifold.errors import MultifoldError
 from multifold.types import Hit
 from multifold.wire.search import (
     HIT_FIELDS,
+    MAX_COLLECTIONS,
     BatchSearchAnswer,
     BatchSearchBody,
     BatchSearchOutcome,
@@ -54,20 +56,28 @@ router = collection_router()
 
 @dataclass(frozen=True)
 class SearchedService:
-    """What a search is asked: a collection, which a path names, and others by their names."""
+    """What a search is asked: a collection or several, which a path names, and others by their names."""
 
-    service: CollectionService
+    name: str  # in the path
+    service: CollectionService  # of this name, or if it names several, the default one
     collections: Collections
     remotes: Mapping[str, AskMember]
 
     async def answer(self, body: Search, sharing: int = 1) -> SearchAnswer:
         """So many searches share the bytes with which a page ends."""
-        if body.collections is None:
+        names = self.names(body)
+        if not names:
             return await self._answer_by(self.service, sharing, body)
         check_several(body)
-        names = dict.fromkeys(body.collections)
+        check_many(len(names), "collections", MAX_COLLECTIONS)
         members = {name: await self._member(name, sharing * len(names)) for name in names}
         return await search_several(members, body, read_parts(body, self.service.settings.max_text))
+
+    def names(self, body: Search) -> list[str]:
+        """The collections that a search asks, if it asks several: an alias may name some of them."""
+        groups = self.collections.groups
+        named = body.collections or groups.get(self.name, ())
+        return [*dict.fromkeys(member for name in named for member in groups.get(name, (name,)))]
 
     async def attempt(self, body: Search | MultifoldError, sharing: int) -> SearchAnswer | MultifoldError:
         if isinstance(body, MultifoldError):
@@ -87,9 +97,13 @@ class SearchedService:
 
 
 async def find_searched(
-    request: Request, collections: CollectionsDep, service: CollectionDep
+    request: Request, collections: CollectionsDep, collection: CollectionName
 ) -> SearchedService:
-    return SearchedService(service, collections, request.app.state.remotes)
+    try:
+        service = await collections.find(collection)
+    except SeveralCollectionsError:
+        service = await collections.find()
+    return SearchedService(collection, service, collections, request.app.state.remotes)
 
 
 SearchedDep = Annotated[SearchedService, Depends(find_searched)]
@@ -132,7 +146,7 @@ async def search_many(asked: SearchedDep, body: BatchSearchBody, response: Respo
     service.workers.searching.refuse_if_full()
     check_many(len(body.searches), "searches", service.settings.max_batch)
     searches = [_read_search(raw) for raw in body.searches]
-    hits = sum(one.limit * len(one.collections or "1") for one in searches if isinstance(one, Search))
+    hits = sum(one.limit * max(1, len(asked.names(one))) for one in searches if isinstance(one, Search))
     check_many(hits, "hits (`limit` of all searches together)", service.settings.max_hits)
     found = await asyncio.gather(*(asked.attempt(one, len(searches)) for one in searches))
     refusals = [one for one in found if isinstance(one, MultifoldError)]

@@ -205,6 +205,46 @@ def test_a_collection_of_another_service_answers_too(shops: tuple[House, House])
     assert httpx.get(seen["matched"]["url"], trust_env=False).headers["content-type"].startswith("image/")
 
 
+def test_an_alias_may_name_several_here_and_elsewhere(shops: tuple[House, House]) -> None:
+    _, second = shops
+    with Client(second.url) as client:
+        assert client.set_alias("everything", ["main", "far"]) is None
+        told = client.search(text="a blue box", collections=["main", "far"])
+        everything = client.collection("everything")
+        assert [hit.id for hit in everything.search(text="a blue box").hits] == [hit.id for hit in told.hits]
+        named = client.search(text="a blue box", collections=["everything", "main"])
+        assert [*(named.versions or {})] == ["far", "main"]
+        (batched,) = everything.search_many([Search(text="a blue box", limit=2)])
+        assert isinstance(batched, SearchAnswer)
+        assert [*(batched.versions or {})] == ["far", "main"]
+        assert client.aliases() == {"default": "main"}
+    listed = second.client.get("/v1/aliases").json()
+    assert listed["several"] == {"everything": ["far", "main"]}
+    for path, body in (("items/count", {}), ("facets", {"keys": ["n"]}), ("items/scroll", {})):
+        answer = second.client.post(f"/v1/collections/everything/{path}", json=body)
+        refused(answer, 404, "no_such_collection", "names several collections")
+    one_of_it = second.client.put("/v1/aliases/again", json={"collections": ["everything"]})
+    refused(one_of_it, 404, "no_such_collection", "'everything'")
+    assert second.client.delete("/v1/aliases/everything").is_success
+    refused(ask(second, "everything"), 404, "no_such_collection", "everything")
+
+
+def test_an_alias_of_several_counts_as_so_many(shops: tuple[House, House]) -> None:
+    first, _ = shops
+    aliases = [f"all-{number}" for number in range(2)]
+    for alias, members in zip(aliases, (["main", "more"], ["more", "main"]), strict=True):
+        answer = first.client.put(f"/v1/aliases/{alias}", json={"collections": members})
+        assert (answer.json()["collection"], answer.json()["collections"]) == (None, members)
+    most = first.client.get("/v1/info").json()["limits"]["batch_hits"]
+    search = {"text": "a box", "limit": 1000, "collections": aliases}
+    searches = [search] * (most // 2000)
+    assert first.client.post("/v1/search/batch", json={"searches": searches}).is_success
+    too_many = first.client.post("/v1/search/batch", json={"searches": [*searches, search]})
+    refused(too_many, 422, "too_many", "hits")
+    for alias in aliases:
+        first.client.delete(f"/v1/aliases/{alias}")
+
+
 def test_files_are_asked_elsewhere_too_and_no_path_is_read(
     shops: tuple[House, House], tmp_path: Path
 ) -> None:

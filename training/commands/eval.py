@@ -38,6 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--probe", action="store_true", help="with --label: linear probe, from train and val")
     prompts = "with --label: prompts of a class, one a line, with {} in the class's place"
     parser.add_argument("--prompts", type=Path, metavar="FILE", help=prompts)
+    averaged = "with --label: average an item's distances to the prompts of a class, as oblique's paper does"
+    parser.add_argument("--average-distances", action="store_true", help=averaged)
     draws = "of a kernel cloud's checkpoint: mean and deviation over so many draws of random features"
     parser.add_argument("--draws", type=int, metavar="N", help=draws)
     parser.add_argument("--frequencies", type=int, metavar="D", help="random features of each of the --draws")

@@ -30,7 +30,8 @@ def measure_classes(subject: EvaluatedEncoder, test: TestSet, args: argparse.Nam
 def measure_zero_shot(subject: EvaluatedEncoder, test: TestSet, args: argparse.Namespace) -> dict[str, Any]:
     labels = [category_of(entry, args.label) for entry in test.entries]
     prompts = PROMPTS if args.prompts is None else read_prompts(args.prompts)
-    return classify(subject.encoder, subject.geometry, _classified_bank(test), labels, prompts)
+    items, apart = _classified_bank(test), args.average_distances
+    return classify(subject.encoder, subject.geometry, items, labels, prompts, apart=apart)
 
 
 def read_prompts(path: Path) -> tuple[str, ...]:
@@ -60,12 +61,14 @@ def classify(
     items: FeatureBank,
     labels: Sequence[str],
     prompts: Sequence[str] = PROMPTS,
+    *,
+    apart: bool = False,
 ) -> dict[str, Any]:
     """Accuracy over items by their mean feature, and over classes, each counting once."""
     classes = sorted(set(labels))
     pooled = items.pooled()
     right = np.array([classes.index(labels[owner]) for owner in pooled.owners])
-    scores = class_scores(encoder, geometry, pooled.features, classes, prompts)
+    scores = class_scores(encoder, geometry, pooled.features, classes, prompts, apart=apart)
     counts = {
         "classes": len(classes),
         "items": len(right),
@@ -81,10 +84,15 @@ def class_scores(
     items: Features,
     classes: Sequence[str],
     prompts: Sequence[str] = PROMPTS,
+    *,
+    apart: bool = False,
 ) -> Float32[np.ndarray, "b c"]:
-    """Scores of items with classes; the prompts are the query side."""
-    queries = label_vectors(encoder, geometry, [fill_prompts(name, prompts) for name in classes])
+    """Scores of items with classes; the prompts are the query side. `apart`: distances are averaged."""
+    averaged_as = "oblique" if apart else geometry
+    queries = label_vectors(encoder, averaged_as, [fill_prompts(name, prompts) for name in classes])
     scores = similarities(encoder, np.concatenate(queries), encoder.vectors(items)).T
+    if apart and encoder.metric == "l2" and not encoder.rescores:  # whose scores are squares
+        scores = -np.sqrt(np.maximum(-scores, 0))
     means: Float32[np.ndarray, "b c"] = scores.reshape(len(items), len(classes), -1).mean(axis=2)
     return means
 

@@ -59,6 +59,8 @@ def _check(args: argparse.Namespace) -> None:
         raise MultifoldError("--probe learns from train and val: name another --split, a --label, no service")
     if args.prompts is not None and (by_service or args.label is None):
         raise MultifoldError("--prompts are of classes: name a --label, no service")
+    if args.average_distances and (by_service or args.label is None):
+        raise MultifoldError("--average-distances is for classes: name a --label, no service")
     if args.frequencies is not None and args.draws is None:
         raise MultifoldError("--frequencies is the number of random features of each of the --draws")
     if args.draws is not None and by_service:

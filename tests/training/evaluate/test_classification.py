@@ -53,6 +53,14 @@ def test_mean_scores_for_the_oblique() -> None:
     np.testing.assert_allclose(far, [[-(16 + 2.25), -1.0]])
 
 
+def test_mean_distances_for_any_geometry_if_asked() -> None:
+    """By L2 the roots of 85 and 2, and 1 twice. By inner products: the means of 10 and 2, and of 4 twice."""
+    far = class_scores(Longest(), "euclidean", ITEM, ["A", "B"], PROMPTS, apart=True)
+    np.testing.assert_allclose(far, [[-(85**0.5 + 2**0.5) / 2, -1.0]], rtol=1e-6)
+    near = class_scores(Saying(), "clip", ITEM, ["A", "B"], PROMPTS, apart=True)
+    np.testing.assert_allclose(near, [[6.0, 4.0]])
+
+
 def test_accuracy_counts_ties_against_us() -> None:
     scores = np.array([[2, 1, 0], [1, 1, 0], [0, 1, 2], [0, 0, 3]], np.float32)
     told = accuracy(scores, np.array([0, 0, 2, 1]))

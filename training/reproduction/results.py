@@ -118,7 +118,7 @@ class TableResults:
         rows = {row.name: (row, self.of(row)) for row in self.table.ours}
         columns = self.table.columns.values()
         return {
-            name: [estimate(row, column, done, self.table.by_class) for column in columns]
+            name: [estimate(row, column, done, self.table.by_class) if column else None for column in columns]
             for name, (row, done) in rows.items()
             if done
         }

@@ -3,7 +3,8 @@
 A table has rows (a recipe and changes), the commands that measure a row's checkpoint, and columns: the places
 in what the commands write as JSON. In both, `{name}` stands for what the row fills in. Columns begin with a
 test set where there are several: `imagenet: classes/zero-shot/accuracy`, or `*:` for the mean over all.
-Several places are a mean as well. A row without a recipe is a system that is not ours, shown beside them.
+Several places are a mean as well; a column without a place has the paper's figures alone. A row without a
+recipe is a system that is not ours, shown beside them.
 A table `extends` one of its folder by other rows, or other figures of the same.
 """
 

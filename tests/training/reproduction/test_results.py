@@ -1,14 +1,15 @@
 """What several seeds and test sets say of a row: means, and intervals of items and of seeds."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.training import small
-from training.reproduction.results import estimate
-from training.reproduction.runs import RowMeasurement, RowRun
-from training.reproduction.tables import TableRow
+from training.reproduction.results import TableResults, estimate
+from training.reproduction.runs import RowMeasurement, RowRun, RunOptions
+from training.reproduction.tables import TableRow, load_table
 
 ROW = TableRow(name="ours", recipe="demo", fill={"which": "after"})
 PLACE = "retrieval/text_to_shape/mean/R@1"
@@ -79,3 +80,14 @@ def test_a_mean_over_sets_or_places_needs_them_all(tmp_path: Path) -> None:
     assert estimate(ROW, f"*: {place}", done, by_class=["dtd"]) is None
     assert estimate(ROW, f"cars: {place}", done) is None
     assert estimate(ROW, [f"pets: {place}", f"cars: {place}"], done) is None
+
+
+def test_a_column_without_a_place_is_the_papers_alone(tmp_path: Path) -> None:
+    table = load_table("mxm:3")
+    one = measured(tmp_path, 0, "test", {})
+    row = next(row for row in table.rows if row.recipe)
+    ours = RowMeasurement(replace(one.run, row=row), one.name, one.commands, one.filled)
+    results = TableResults("mxm:3", table, RunOptions(tmp_path, tmp_path, small=True), [ours])
+    page = results.write().with_suffix(".md").read_text("utf-8")
+    assert "| Info+Mask, RN101 | paper |" in page
+    assert "| 600 | 100 | 55.89 |" in page

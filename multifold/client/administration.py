@@ -91,10 +91,7 @@ class AdminMethods(ServiceAddress):
     def set_alias(self, alias: str, collection: str | Sequence[str]) -> Call[str | None]:
         """Call a collection so from now on, or several for searches; gives the one that had the name."""
         path = f"/v1/aliases/{path_segment(alias)}"
-        if isinstance(collection, str):
-            body = wire.AliasBody(collection)
-        else:
-            body = wire.AliasBody(collections=collection)
+        body = wire.AliasBody(collection) if isinstance(collection, str) else wire.AliasBody(None, collection)
         asked = ask(wire.AliasAnswer, "PUT", path, body)
         return asked.then(lambda answer: answer.former)
 

@@ -245,11 +245,11 @@ class MilvusEngine:
         ids = self.ids()
         taken = min(count, len(ids))
         chosen = ids[np.arange(taken) * len(ids) // max(1, taken)]
-        return np.concatenate([some for _, some in (self._block([]), *self._fetched(chosen))])
+        return self._joined(self._fetched(chosen))[1]
 
     def save(self, path: Path) -> None:
         """Write the rows to a file, durably and all at once."""
-        ids, vectors = map(np.concatenate, zip(self._block([]), *self.blocks(), strict=True))
+        ids, vectors = self._joined(self.blocks())
         row_file.write_rows(path, NOBODY, self._metric, ids, vectors)
 
     def load(self, path: Path) -> None:
@@ -309,8 +309,9 @@ class MilvusEngine:
         if reach > min(MOST_HITS, VECTOR_BYTES_A_CALL // (4 * self._dim)):
             return self._scanned(queries, limit, allowed)
         # asked here: a thread of its own reads another version
-        known = len(asked) == 1 and self.count() <= self._cache.room  # most vectors: they are not sent again
-        look = partial(self._candidates, queries, reach, self._since(), sent=not known)
+        # where most vectors are known, none is sent again
+        sent = len(asked) > 1 or self.count() > self._cache.room
+        look = partial(self._candidates, queries, reach, self._since(), sent=sent)
         with ThreadPoolExecutor(SEARCHES_A_CALL) as threads:
             found = [*(threads.map if len(asked) > 1 else map)(look, asked)]
         scores, ids = (np.hstack([some[place] for some in found]) for place in (1, 2))
@@ -369,8 +370,9 @@ class MilvusEngine:
         step = max(1, VECTOR_BYTES_A_CALL // (4 * self._dim * reach))
         for start in range(0, len(queries), step):
             some = queries[start : start + step]
+            found = self._link.search(self.name, some, since, **how)
             vectors = dict[int, Sequence[float]]()
-            for place, hits in enumerate(self._link.search(self.name, some, since, **how), start):
+            for place, hits in enumerate(found, start=start):
                 key = "id" if hits and "id" in hits[0] else "row"  # servers, and the embedded engine
                 ids[place, : len(hits)] = [hit[key] for hit in hits]
                 fast[place, : len(hits)] = [hit["distance"] for hit in hits]
@@ -434,8 +436,7 @@ class MilvusEngine:
             vectors = np.array([sent[row] for row in ids.tolist()], np.float32)
             self._cache.keep(ids, vectors)
             return ids, vectors
-        rows, blocks = zip(self._block([]), *self._fetched(ids), strict=True)
-        return np.concatenate(rows), np.concatenate(blocks)
+        return self._joined(self._fetched(ids))
 
     def _pages(self, fields: list[str], size: int) -> Iterator[list[MilvusRow]]:
         last = NO_ROW
@@ -457,6 +458,11 @@ class MilvusEngine:
         """The cluster's time of what a reader has to see."""
         known = self._as_of()
         return self.written if known is None else known
+
+    def _joined(self, blocks: Iterable[RowBlock]) -> RowBlock:
+        """Some blocks as one, or an empty one of none."""
+        ids, vectors = zip(self._block([]), *blocks, strict=True)
+        return np.concatenate(ids), np.concatenate(vectors)
 
     def _block(self, rows: Iterable[MilvusRow]) -> RowBlock:
         ids = np.array([row["row"] for row in rows], np.int64)

@@ -225,8 +225,9 @@ def test_an_alias_may_name_several_here_and_elsewhere(shops: tuple[House, House]
         refused(answer, 404, "no_such_collection", "names several collections")
     one_of_it = second.client.put("/v1/aliases/again", json={"collections": ["everything"]})
     refused(one_of_it, 404, "no_such_collection", "'everything'")
-    for body in ({}, {"collections": None}, {"collection": "main", "collections": ["main"]}):
-        nothing_or_both = second.client.put("/v1/aliases/again", json=body)
+    wrong: dict[str, Any]
+    for wrong in ({}, {"collections": None}, {"collection": "main", "collections": ["main"]}):
+        nothing_or_both = second.client.put("/v1/aliases/again", json=wrong)
         refused(nothing_or_both, 422, "bad_request", "a 'collection', or for several")
     refused(second.client.put("/v1/aliases/again", json={"collections": []}), 422, "bad_request", "1 or more")
     assert second.client.delete("/v1/aliases/everything").is_success

@@ -14,6 +14,7 @@ from selenium.common.exceptions import (
     ElementClickInterceptedException,
     ElementNotInteractableException,
     StaleElementReferenceException,
+    TimeoutException,
 )
 from selenium.webdriver import ActionChains, Chrome, ChromeOptions, ChromeService, Keys
 from selenium.webdriver.common.by import By
@@ -44,6 +45,14 @@ for (const [name, coded] of Object.entries(arguments[0]))
 const options = {dataTransfer: data, bubbles: true, cancelable: true};
 for (const kind of ['dragenter', 'dragover', 'drop'])
   (document.querySelector('dialog[open]') ?? document.body).dispatchEvent(new DragEvent(kind, options));"""
+STATE = """return {
+  clues: [...document.querySelectorAll('.clue .face')].map((e) => e.textContent),
+  words: document.getElementById('words')?.value,
+  status: document.getElementById('status')?.textContent,
+  message: document.getElementById('message')?.textContent,
+  found: [...document.querySelectorAll('#results .card')].map((e) => e.dataset.item),
+  keyboard: document.activeElement?.outerHTML.slice(0, 200),
+};"""
 # Reasons to look again: the page is being drawn, or draws something anew.
 NOT_YET = StaleElementReferenceException, ElementNotInteractableException, ElementClickInterceptedException
 POLL = 0.03  # seconds between two looks
@@ -61,7 +70,15 @@ class Page:
 
     def wait(self, condition: Callable[[], T]) -> T:
         patient = WebDriverWait(self.driver, PATIENCE, POLL, ignored_exceptions=NOT_YET)
-        return patient.until(lambda _: condition())
+        try:
+            return patient.until(lambda _: condition())
+        except TimeoutException as late:
+            raise AssertionError(f"waited {PATIENCE:g} s before {self.state()}") from late
+
+    def state(self) -> str:
+        """What the page shows and has logged, in a few lines."""
+        shown = "\n".join(f"{name}: {value}" for name, value in self.script(STATE).items())
+        return f"{self.driver.current_url}\n{shown}\nlogged: {self.complaints()}"
 
     def find(self, selector: str) -> WebElement:
         return self.driver.find_element(By.CSS_SELECTOR, selector)

@@ -18,6 +18,7 @@ const kept = new Map(); // answers by signature, youngest last
 let shown = null; // the answer on screen: {asked, hits, next, offset, done, status, top}
 let waiting = null; // aborts the search under way
 let limits = null;
+let later = 0; // when a service that was busy is asked again
 let lost = false; // the search failed for no fault of its own
 let again = () => {}, away = () => {}; // asks once more; waits for the service
 
@@ -94,15 +95,18 @@ function sayNothingFound({ asked, fitting }) {
   else say("Nothing here yet", ["Add files by the button at the top."]);
 }
 
-function fail(error) {
+// A service that says how long to wait is asked again then.
+function fail(error, { clues }) {
   if (error.name === "AbortError") return;
   results.clear();
   $("status").textContent = "";
-  const mendable = error.status >= 400 && error.status < 500;
-  lost = !mendable;
+  lost = error.wait > 0 || error.status < 400 || error.status >= 500;
   if (error.status === 401) return say(...demand(error, again));
   const retry = h("button", { class: "plain", onclick: again }, "Try again");
-  say(mendable ? "This file cannot be used as a query" : "Something went wrong", [error.message, lost && retry].filter(Boolean), true);
+  const refused = clues.some(({ key }) => key) ? "This file cannot be used as a query" : "This cannot be searched for";
+  const title = !lost ? refused : error.status === 429 ? "The service is busy" : "Something went wrong";
+  say(title, [error.message, error.wait > 0 && `Asked again in ${error.wait} s.`, lost && retry].filter(Boolean), true);
+  if (error.wait) later = setTimeout(again, 1000 * error.wait);
   if (error.code === "unreachable") away();
 }
 
@@ -114,6 +118,7 @@ export function leave() {
 // `back`: it is shown where it was left.
 export async function run(asked, back) {
   waiting?.abort();
+  clearTimeout(later);
   $("copy").replaceChildren();
   $("more").hidden = $("understood").hidden = true;
   $("status").textContent = "";
@@ -136,7 +141,7 @@ export async function run(asked, back) {
   try {
     await extend(answer);
   } catch (error) {
-    return fail(error);
+    return fail(error, asked);
   } finally {
     clearTimeout(slow);
   }

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import ActionChains, Keys
 
+from app.concurrency.batching import QueueFullError
 from tests.app import browser
 from tests.app.browser import Page
 from tests.app.house import House, box, house, png
@@ -125,6 +126,36 @@ def test_a_search_that_failed_is_asked_again_by_itself(at: Page) -> None:
     assert "Try again" in at.texts("#message button")
     command("Network.setBlockedURLs", {"urls": []})
     at.wait(lambda: at.best() == "green")
+    at.complaints()
+
+
+def test_a_busy_service_is_asked_again_by_itself(
+    at: Page, store: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    busy = [QueueFullError(3, 2.0), QueueFullError(2, 1.0)]
+
+    def refuse() -> None:
+        if busy:
+            raise busy.pop(0)
+
+    monkeypatch.setattr(store.service.searches, "refuse_if_full", refuse)
+    at.open()
+    at.type("a blue box that many want")
+    at.wait(lambda: at.find("#message h2").text == "The service is busy")
+    assert at.texts("#message p") == [
+        "3 requests are waiting already; try again in 2 s",
+        "Asked again in 2 s.",
+    ]
+    at.wait(lambda: at.best() == "blue")
+    assert not busy
+    assert not at.find("#message").is_displayed()
+    at.complaints()
+
+
+def test_words_that_cannot_be_searched_for_are_no_file(at: Page) -> None:
+    at.open("/?q=a+box&like=nothing-of-this-name")
+    at.wait(lambda: at.find("#message h2").text == "This cannot be searched for")
+    assert "nothing-of-this-name" in at.texts("#message p")[0]
     at.complaints()
 
 

@@ -18,7 +18,7 @@ from app.http.routers import CollectionRoute
 from multifold.wire.files import UploadedFile
 from multifold.wire.items import ItemBody, NewItem
 from multifold.wire.messages import Body, UnknownFieldError
-from multifold.wire.search import QUERY_FIELDS, Search, SearchOptions, one_of_error
+from multifold.wire.search import Search, SearchOptions
 from multifold.wire.validation import validate
 
 SEARCH_FIELDS = ("text", "image", "mesh")  # that a form can be asked with
@@ -66,7 +66,7 @@ async def read_search_form(form: FormData) -> Search:
     known = validate(SearchOptions, options)
     asked = [(name, value) for name, value in form.multi_items() if name in SEARCH_FIELDS]
     if len(asked) != 1:
-        raise one_of_error((*QUERY_FIELDS, "mix"), [name for name, _ in asked])
+        raise Search.one_of_error([name for name, _ in asked])
     ((name, value),) = asked
     asked_with = {name: text_field(value) if name == "text" else await file_field(value)}
     mesh_format = plain_field(form.get("mesh_format"))

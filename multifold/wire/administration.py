@@ -71,11 +71,6 @@ class AliasBody(Body, one_of=("collection", "collections"), example={"collection
         max_length=MAX_COLLECTIONS,
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if (self.collection is None) == (self.collections is None):
-            raise BodyError("bad_request", "an alias stands for a 'collection', or for several 'collections'")
-
 
 class IndexSettings(Answer):
     """The index that a collection asks for."""

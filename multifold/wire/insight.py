@@ -6,7 +6,7 @@ from typing import Literal
 from multifold.types import STEPS_TO_ROOT, ExplanationMethod, Kind, Side
 from multifold.wire.items import ObservationInfo
 from multifold.wire.messages import Answer, Body, Number, described
-from multifold.wire.search import QUERY_FIELDS, QueryInput
+from multifold.wire.search import QueryInput
 
 MAX_STEPS = 200
 MAX_WIDTHS = 16
@@ -22,9 +22,7 @@ class TraverseOptions(Body):
     steps: int = described("steps to the root, both ends counted", default=STEPS_TO_ROOT, ge=2, le=MAX_STEPS)
 
 
-class TraverseBody(
-    TraverseOptions, QueryInput, one_of=QUERY_FIELDS, example={"text": "a red chair", "steps": 20}
-):
+class TraverseBody(TraverseOptions, QueryInput, example={"text": "a red chair", "steps": 20}):
     """What to walk from: exactly one of text, image, mesh and id."""
 
 
@@ -41,9 +39,7 @@ class ExplainOptions(Body):
     maps: bool = described("false: scores only", default=True)
 
 
-class ExplainBody(
-    QueryInput, ExplainOptions, one_of=QUERY_FIELDS, example={"text": "a red chair", "item": "chair-1"}
-):
+class ExplainBody(QueryInput, ExplainOptions, example={"text": "a red chair", "item": "chair-1"}):
     """Why an item matches: the query, exactly one of text, image, mesh, id and vector, and the item."""
 
 

@@ -89,10 +89,6 @@ class ItemDeleteBody(ItemFilterBody, one_of=("ids", "filter"), example={"ids": [
 
     ids: Sequence[str] | None = described("these items", default=None)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_unchosen(self.ids, self.filter)
-
 
 class ItemChangeBody(
     Body, one_of=("ids", "filter"), example={"filter": {"colour": "red"}, "payload": {"sold": True}}
@@ -104,10 +100,6 @@ class ItemChangeBody(
     )
     filter: Mapping[str, Any] | None = described('what the payload must be: {"colour": "red"}', default=None)
     ids: Sequence[str] | None = described("these items", default=None)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        refuse_unchosen(self.ids, self.filter)
 
 
 class ItemScrollBody(
@@ -124,12 +116,6 @@ class ItemScrollBody(
     after: str | None = described("the `next` of the page before", default=None)
     limit: int = described("most items of the page", default=100, ge=1, le=MAX_PAGE)
     vectors: bool = described("with the vector of each observation", default=False)
-
-
-def refuse_unchosen(ids: Sequence[str] | None, filter: Mapping[str, Any] | None) -> None:  # noqa: A002
-    """Items are named by one of both."""
-    if (ids is None) == (not filter):
-        raise BodyError("bad_request", "say which items by 'ids' or by a 'filter', one of both")
 
 
 def refuse_single_text(texts: object) -> None:

@@ -7,7 +7,6 @@ from multifold.types import LONGEST_KEY, ConfidenceBasis
 from multifold.wire.items import MAX_PAGE, ItemFilterBody, refuse_single_text
 from multifold.wire.messages import Answer, Body, ReadAs, described
 from multifold.wire.search import (
-    QUERY_FIELDS,
     EvidenceShare,
     LexicalMode,
     MixedQuery,
@@ -25,7 +24,6 @@ Template: TypeAlias = Annotated[str, ReadAs(str, pattern=r"\{\}", max_length=1_0
 
 class RerankBody(
     MixedQuery,
-    one_of=(*QUERY_FIELDS, "mix"),
     example={"text": "a red chair", "candidates": [{"id": "chair-1"}, {"text": "a chair in red"}]},
 ):
     """A query, as a search takes it, and what to put in order."""
@@ -80,7 +78,6 @@ class VocabularyBody(Body):
 class ClassifyBody(
     VocabularyBody,
     SubjectBody,
-    one_of=("text", "image", "mesh", "id"),
     example={"text": "a red chair", "labels": ["chair", "table"]},
 ):
     """What to classify, exactly one of text, image, mesh and id; and the labels, or the key that has them."""

@@ -97,11 +97,14 @@ class Answer:
 class Body:
     """Makes a frozen dataclass of each class that is derived from it, and says how a service reads it.
 
-    Of the fields `one_of` exactly one must be given, of `any_of` at least one. `example` is a request as
-    somebody would send it. Fields that are not known are refused, or ignored if `extra` says so.
+    Of the fields `one_of`, which derived classes keep, exactly one must be given, of `any_of` at least one.
+    `example` is a request as somebody would send it. Fields that are not known are refused, or ignored if
+    `extra` says so.
     """
 
     one_of: ClassVar[tuple[str, ...]] = ()
+    none_code: ClassVar = "bad_request"
+    several_code: ClassVar = "bad_request"
     _extra: ClassVar[str]
     _whole: ClassVar[tuple[str, ...]]  # the fields that are whole numbers
 
@@ -113,10 +116,11 @@ class Body:
         any_of: Sequence[str] = (),
         extra: str = "forbid",
     ) -> None:
-        cls.one_of = tuple(one_of)
+        if one_of:
+            cls.one_of = tuple(one_of)
         cls._extra = extra
         schema: dict[str, Any] = {} if example is None else {"examples": [example]}
-        for word, names in (("oneOf", one_of), ("anyOf", any_of)):
+        for word, names in (("oneOf", cls.one_of), ("anyOf", any_of)):
             if names:
                 some = [
                     {"required": [name], "properties": {name: {"not": {"enum": [None, {}]}}}}
@@ -154,13 +158,27 @@ class Body:
 
     def __post_init__(self) -> None:
         """Refuse what contradicts itself; classes add rules."""
+        values = {name: getattr(self, name) for name in self.one_of}
+        given = [name for name, value in values.items() if not (value is None or _is_empty(value))]
+        if values and len(given) != 1:
+            raise self.one_of_error(given)
 
-    def given(self, names: Sequence[str]) -> list[str]:
-        """Those of the fields that have a value."""
-        return [name for name in names if getattr(self, name) is not None]
+    @classmethod
+    def one_of_error(cls, given: Sequence[str]) -> BodyError:
+        """For none, or several, of the fields of which one must be given."""
+        *names, last = cls.one_of
+        wanted = f"give exactly one of {', '.join(names)} and {last}"
+        if given:
+            return BodyError(cls.several_code, f"{wanted}, not {' and '.join(given)}")
+        return BodyError(cls.none_code, f"{wanted}; there is none")
 
     @classmethod
     def of(cls: type[B], other: "Body", **changes: Any) -> B:  # noqa: ANN401 (fields of any type)
         """A body with the fields of another, as far as it has them, and with these."""
         names = {one.name for one in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: value for name, value in vars(other).items() if name in names} | changes)
+
+
+def _is_empty(value: object) -> bool:
+    """An empty object is as good as none."""
+    return isinstance(value, Mapping) and not value

@@ -1,7 +1,7 @@
 """Searches, facets and embeddings, and verdicts on hits: what is asked, and what is answered."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from multifold.types import (
     LONGEST_AUTHOR,
@@ -40,16 +40,11 @@ ASKED_FIELDS = ("vectors",)  # that it has only where they are named
 QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
 
 
-def one_of_error(names: Sequence[str], given: Sequence[str]) -> BodyError:
-    """For a body with none, or several, of the things that can be asked with."""
-    known = f"ask with exactly one of {', '.join(names[:-1])} and {names[-1]}"
-    if given:
-        return BodyError("several_queries", f"{known}, not {' and '.join(given)}")
-    return BodyError("no_query", f"{known}; there is none")
-
-
 class SubjectBody(Body, one_of=("text", "image", "mesh", "id"), example={"id": "chair-1"}):
     """An item, or what is none; exactly one of text, image, mesh and id."""
+
+    none_code: ClassVar = "no_query"
+    several_code: ClassVar = "several_queries"
 
     text: str | None = described("words", default=None)
     image: Picture | None = described("a picture as data URI: data:image/png;base64,…", default=None)
@@ -58,12 +53,6 @@ class SubjectBody(Body, one_of=("text", "image", "mesh", "id"), example={"id": "
         "format of the mesh, such as glb, if nothing else tells", default=None
     )
     id: str | None = described("an item of this collection, with all that is known of it", default=None)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        given = self.given(self.one_of)
-        if len(given) != 1:
-            raise one_of_error(self.one_of, given)
 
 
 class QueryInput(SubjectBody, one_of=QUERY_FIELDS, example={"text": "a red chair"}):
@@ -79,7 +68,7 @@ class QueryInput(SubjectBody, one_of=QUERY_FIELDS, example={"text": "a red chair
     )
 
 
-class MixPart(QueryInput, one_of=QUERY_FIELDS, example={"text": "a red chair", "weight": -0.5}):
+class MixPart(QueryInput, example={"text": "a red chair", "weight": -0.5}):
     """One part of a mixed query, with its weight."""
 
     weight: float = described("below 0: away from it", default=1.0, ge=-MAX_WEIGHT, le=MAX_WEIGHT)
@@ -197,7 +186,6 @@ class SearchOptions(Body):
 class Search(
     SearchOptions,
     MixedQuery,
-    one_of=(*QUERY_FIELDS, "mix"),
     example={"text": "a red chair", "filter": {"price": {"lt": 100}}, "limit": 5},
 ):
     """A search: exactly one of text, image, mesh, id, vector and mix, and how to search with it."""

@@ -84,7 +84,7 @@ def test_what_contradicts_itself_is_refused_before_it_is_sent(asked: dict[str, A
             client.search(**asked)
         with pytest.raises(MultifoldError, match="a list of texts"):
             client.upsert("x", texts="a chair")
-        with pytest.raises(MultifoldError, match="one of both"):
+        with pytest.raises(MultifoldError, match="exactly one of ids and filter"):
             client.delete_many()
         with pytest.raises(TypeError, match="'id'"):
             client.similar(limit=3)  # type: ignore[call-arg]

@@ -84,8 +84,15 @@ check-serve:
 
 train: $(if $(wildcard .venv/.test),.venv/.test,.venv/.train)
 
-serve: check-serve .venv/.serve $(if $(filter bundles/general,$(BUNDLE)),general-bundle) $(if $(OWN),,demo-collection)
-	$(BIN)/multifold serve $(or $(OWN),--data $(DEMO_DATA)) --bundle $(SERVED) --host $(HOST) --port $(PORT)
+serve: check-serve .venv/.serve $(if $(filter bundles/general,$(BUNDLE)),general-bundle)
+	@$(if $(OWN),,$(FILL_DEMO)) exec $(BIN)/multifold serve $(or $(OWN),--data $(DEMO_DATA)) --bundle $(SERVED) \
+	  --host $(HOST) --port $(PORT)
+
+# The page comes first: the demo is made beside it, and ingested through the service as soon as that answers.
+FILL_DEMO = test -f $(DEMO_DATA)/furniture/ingested || { $(MAKE) -s $(DEMO_DATA)/furniture/manifest.jsonl; \
+  until $(ANSWERS) 2>/dev/null; do kill -0 $$$$ 2>/dev/null || exit; sleep 1; done; $(MAKE) -s demo-collection; } &
+ANSWERS = $(BIN)/python -c 'from http.client import HTTPConnection; at = HTTPConnection("$(HOST)", $(PORT), timeout=5); \
+  at.request("GET", "/readyz", headers={"Host": "localhost"}); exit(at.getresponse().status != 200)'
 
 # What is served, and the demo's encoder where the general one cannot be made.
 SERVED = $$(test -f $(BUNDLE)/bundle.json && echo $(BUNDLE) || echo bundles/furniture)

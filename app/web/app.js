@@ -134,7 +134,7 @@ receive(clues.askWith);
 shelf.listen();
 const changed = () => { api.forget(); learn().then(again, () => {}); };
 collection.listen(changed);
-banner.listen(() => learn().catch(() => {}));
+banner.listen(() => { searching.forget(); learn().catch(() => {}); });
 selection.listen(changed);
 key.listen(() => { searching.say(""); changed(); });
 const help = async () => (await import("./ondemand/help.js")).show();

@@ -4,6 +4,7 @@ import * as api from "./api.js";
 import { $, count, h, redraw } from "./dom.js";
 
 const LOOK = 3000, REST = 10000; // ms between two looks, at work and later
+const GROWTH = 20000; // ms for which a collection that was empty is looked at after each change
 const STEPS = {
   naming: "New files get names and captions.",
   comparing: "Names and captions are found; files are read.",
@@ -13,6 +14,7 @@ const STEPS = {
 const code = (text) => h("code", {}, text);
 const stateOf = ({ folder, collection }) => JSON.stringify([folder, collection.version]);
 let timer = null, seen = "";
+let grown = 0; // when a collection that was empty last changed
 let changed = () => {};
 
 function offer({ bundle, folder }) {
@@ -42,11 +44,12 @@ function tell({ name, state, done, total, refused, captioned, trouble }, bundle)
     refused > 0 && h("details", { ontoggle: list, open }, h("summary", { "data-key": "refused" }, `${count(refused, "file")} skipped`), h("ul", { class: "refused" })));
 }
 
-const later = ({ state } = {}) => { timer = setTimeout(look, state === "watching" ? REST : LOOK); };
+const grows = () => Date.now() - grown < GROWTH;
+const later = (folder) => { timer = setTimeout(look, folder?.state === "watching" ? REST : LOOK); };
 
 async function look() {
   const about = await api.info().catch(() => null);
-  later(about?.folder);
+  if (!about || about.folder || grows()) later(about?.folder);
   if (about && stateOf(about) !== seen) changed();
 }
 
@@ -54,10 +57,11 @@ export function describe(about) {
   clearTimeout(timer);
   if (about.bundle.name === "furniture" && about.bundle.about) offer(about);
   $("folder").hidden = !about.folder;
-  if (!about.folder) return;
-  seen = stateOf(about);
-  tell(about.folder, about.bundle.name);
-  later(about.folder);
+  const state = stateOf(about);
+  if (!about.collection.items || (grows() && state !== seen)) grown = Date.now();
+  seen = state;
+  if (about.folder) tell(about.folder, about.bundle.name);
+  if (about.folder || grows()) later(about.folder);
 }
 
 export const listen = (onChange) => { changed = onChange; };

@@ -159,6 +159,17 @@ def test_words_that_cannot_be_searched_for_are_no_file(at: Page) -> None:
     at.complaints()
 
 
+def test_what_comes_into_an_empty_collection_is_shown(page: Page, tmp_path: Path, bundle: Path) -> None:
+    with house(tmp_path, bundle) as empty:
+        at = Page(page.driver, empty.url)
+        at.open()
+        at.wait(lambda: at.find("#empty").is_displayed())
+        for colour, names in (("red", ["a red box"]), ("blue", ["a blue box", "a red box"])):
+            empty.fill(colour)
+            at.wait(lambda names=names: at.texts("#start .newest .name") == names)  # type: ignore[misc]
+        assert not at.find("#empty").is_displayed()
+
+
 def select(page: Page, *names: str) -> None:
     page.open("/?all=1")
     for name in names:

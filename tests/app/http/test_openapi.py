@@ -168,6 +168,26 @@ def test_whatever_a_body_holds_its_answer_is_one_that_was_promised(
         assert set(response.json()["error"]) == {"code", "message", "request_id"}
 
 
+def with_simple_searches() -> dict[str, Any]:
+    """The description with a text in the place of each search that another body holds: drawing one takes most
+    of the time, and all that a search may have is drawn where it is the body itself.
+    """
+    whole = '"$ref": "#/components/schemas/Search"'
+    simple = json.dumps(
+        {
+            "type": "object",
+            "properties": {"text": {"type": "string"}},
+            "required": ["text"],
+            "additionalProperties": False,
+        }
+    )
+    schemas = json.dumps(SCHEMAS)
+    assert whole in schemas
+    return DOCUMENT | {
+        "components": DOCUMENT["components"] | {"schemas": json.loads(schemas.replace(whole, simple[1:-1]))}
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
 @pytest.mark.parametrize("operation", [one["operationId"] for one in OPERATIONS.values()])
@@ -182,7 +202,7 @@ def test_an_operation_answers_as_promised(operation: str, victim: House) -> None
 
     # Files are drawn as texts: the checks of drawn values fail on schemathesis's wrapper of bytes.
     schemathesis.openapi.format("binary", st.text())
-    described = schemathesis.openapi.from_dict(DOCUMENT)
+    described = schemathesis.openapi.from_dict(with_simple_searches())
 
     def promise(case: schemathesis.Case[Any], victim: House) -> None:
         if "collection" in case.path_parameters:

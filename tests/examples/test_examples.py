@@ -21,8 +21,8 @@ PORT = "8000"
 SECONDS = 1500
 
 
-def run(title: str, folder: Path) -> str:
-    """What an example prints; a service that it starts is stopped."""
+def run(title: str, folder: Path, **settings: str) -> str:
+    """What an example prints; a service that it starts, with these settings, is stopped."""
     folder.mkdir(exist_ok=True)
     (folder / "examples").symlink_to(HOUSE / "examples")
     (folder / "bundles").mkdir()
@@ -32,6 +32,7 @@ def run(title: str, folder: Path) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ours = {"PATH": path, "PYTHONPATH": str(HOUSE), "MULTIFOLD_PORT": port}
     ours |= {"MULTIFOLD_URL": f"http://127.0.0.1:{port}", "MULTIFOLD_RENDER_SECONDS": "200"}
+    ours |= {f"MULTIFOLD_{name.upper()}": value for name, value in settings.items()}
     with (folder / "log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen(
             ["bash", "-euo", "pipefail", "-c", text],
@@ -111,7 +112,8 @@ def test_an_agent_finds_and_sees(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_night_of_training_takes_over(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="torch is not installed (extra 'train')")
-    said = run("Nightly retraining from judgements", tmp_path / "a")
+    # A rebuild follows what the former collection is written for as long as a request may take.
+    said = run("Nightly retraining from judgements", tmp_path / "a", request_timeout="15")
     assert "240 verdicts" in said
     assert "It replaces the old encoder" in said
     assert "default points to main-" in said

@@ -37,8 +37,8 @@ class SandboxClosedError(RuntimeError):
 class Sandbox:
     """Draws meshes in processes with limits, by the engine of this name.
 
-    One starts at once. The others start when they are needed, and once the first has its engine, so that
-    only one process compiles it.
+    `ready` of them (one) start at once. The others start when they are needed, and once the first has its
+    engine, so that only one process compiles it.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Sandbox:
         memory_bytes: int = DEFAULT_MEMORY,
         limits: MeshLimits = DEFAULT_LIMITS,
         engine: str = engines.AUTO,
+        ready: int | None = None,
     ) -> None:
         self.workers, self.memory_bytes, self.limits = workers, memory_bytes, limits
         self.engine = engines.engine(engine)
@@ -57,7 +58,7 @@ class Sandbox:
         self._closed = False
         self._first_start = threading.Lock()
         self._engine_tried = threading.Event()
-        self._idle = deque(self._start() for _ in range(min(READY, workers)))
+        self._idle = deque(self._start() for _ in range(min(READY if ready is None else ready, workers)))
 
     def draw(
         self, source: MeshSource, order: ViewOrder | None = None, lane: RenderLane = "any"

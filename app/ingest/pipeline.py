@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice, repeat, takewhile
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -42,6 +42,7 @@ from renderers.points import PointSample
 
 WRITE_BATCH = 64  # items that are written together
 ENCODE_BATCH = 16  # items that are encoded together
+FIRST_BATCHES = (1, 2, 4, 8)  # the first of a run are smaller, so that something is seen soon
 PREPARE_AHEAD = 64  # items that are prepared before they are encoded
 LARGE_PHOTO = 1_000_000  # pixels of a photo that is slow to decode: its thumbnail is made at once
 
@@ -244,7 +245,8 @@ class IngestPipeline:
     def encode(self, prepared: Iterator[PreparedItem | FileProblem]) -> Iterator[list[Outcome]]:
         """Items in batches, as many at once as keep the cores busy, in order."""
         lanes = self._observer.encoder.lanes
-        batches = iter(lambda: list(islice(prepared, ENCODE_BATCH)), [])
+        sizes = chain(FIRST_BATCHES, repeat(ENCODE_BATCH))
+        batches = takewhile(len, (list(islice(prepared, size)) for size in sizes))
         return map_ahead(self._encode, batches, lanes, lanes + 1)
 
     def write(self, items: Sequence[EncodedItem]) -> None:

@@ -19,7 +19,7 @@ from app.ingest.plan import IngestPlan, plan_folder, plan_manifest
 from app.ingest.progress import ProgressLines, show_progress
 from app.ingest.report import IngestReport
 from app.ingest.sender import ServiceSender
-from app.ingest.sources import IngestTask, find_source, record_source
+from app.ingest.sources import find_source, record_source
 from app.settings import Settings
 from index.collection import Collection
 from index.contracts import CollectionLocation
@@ -237,7 +237,11 @@ def carry_out(
     assert destination.collection is not None  # it is open for writing
     if plan.deleted:
         destination.collection.delete(plan.deleted)
-    with open_pipeline(destination, tasks, workers=workers, copy=copy) as pipeline:
+    meshes = sum(task.mesh is not None and not task.keeps_pictures for task in tasks)
+    with (
+        Sandbox(min(workers, meshes), seconds=destination.settings.render_seconds) as sandbox,
+        open_pipeline(destination, sandbox, copy=copy) as pipeline,
+    ):
         for _ in show_progress("ingesting", pipeline.run(tasks), len(tasks), int):
             pass
         return pipeline
@@ -246,23 +250,18 @@ def carry_out(
 @contextmanager
 def open_pipeline(
     destination: IngestDestination,
-    tasks: Sequence[IngestTask],
+    sandbox: Sandbox,
     *,
-    workers: int,
     copy: bool = False,
     write: ItemWriter | None = None,
     together: int = WRITE_BATCH,
     stop: threading.Event | None = None,
 ) -> Iterator[IngestPipeline]:
-    """What writes these tasks to the open collection, with processes to draw their meshes."""
+    """What writes tasks to the open collection."""
     assert destination.collection is not None
-    meshes = sum(task.mesh is not None and not task.keeps_pictures for task in tasks)
     # Other processes that read a shared database may not see our files.
     copy = copy or destination.location.database is not None
-    with (
-        Sandbox(min(workers, meshes), seconds=destination.settings.render_seconds) as sandbox,
-        OriginalFiles(destination.collection.blobs, copy=copy, writers=DISK_WRITERS) as originals,
-    ):
+    with OriginalFiles(destination.collection.blobs, copy=copy, writers=DISK_WRITERS) as originals:
         observer = ObservationEncoder(destination.encoder, sandbox, destination.settings)
         yield IngestPipeline(
             destination.collection, observer, originals, write=write, together=together, stop=stop

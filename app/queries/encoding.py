@@ -17,13 +17,7 @@ from app.concurrency.pools import RenderPool, ThreadPool
 from app.encoding.observations import MeshData, ObservationEncoder
 from app.errors import ApiError
 from app.operations.telemetry import Telemetry
-from app.queries.parts import (
-    ImageQueryPart,
-    MeshQueryPart,
-    QueryPart,
-    TextQueryPart,
-    VectorQueryPart,
-)
+from app.queries.parts import ImageQueryPart, MeshQueryPart, QueryPart, TextQueryPart, VectorQueryPart
 from app.settings import Settings
 from multifold.types import KIND_OF_ASPECT, Aspect, Feature, Item, Pixels, Side, Vector, pool_mean, pool_side
 

@@ -12,14 +12,7 @@ from app.ingest.pipeline import Encoded, Written, WrittenItem
 from app.ingest.uploads import ItemFiles
 from app.runtime.collections import Collections
 from app.runtime.jobs import JobHandler
-from app.runtime.rebuild import (
-    REBUILD_JOB,
-    REINDEX_JOB,
-    RESTORE_JOB,
-    run_rebuild,
-    run_reindex,
-    run_restore,
-)
+from app.runtime.rebuild import REBUILD_JOB, REINDEX_JOB, RESTORE_JOB, run_rebuild, run_reindex, run_restore
 from index.jobs import JobProgress, TakenJob
 from multifold.errors import MultifoldError
 from multifold.wire.items import NewItem

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from app.collections.service import CollectionService
@@ -21,14 +21,7 @@ from app.ingest.pipeline import ENCODE_BATCH, WRITE_BATCH, IngestPipeline, Inges
 from app.ingest.plan import NAMED_ONLY, IngestPlan, plan_names
 from app.ingest.progress import ProgressLines
 from app.ingest.run import IngestDestination, IngestRequest, compare, open_pipeline, own_folders
-from app.ingest.sources import (
-    FileStamp,
-    IngestTask,
-    SourceFolder,
-    find_source,
-    record_source,
-    stamp_file,
-)
+from app.ingest.sources import FileStamp, IngestTask, SourceFolder, find_source, record_source, stamp_file
 from app.ingest.watching import FolderWatch
 from app.settings import Settings
 from index.contracts import CollectionLocation
@@ -41,6 +34,7 @@ from multifold.types import FolderState
 from multifold.wire.administration import FolderAnswer, FolderStatus, RefusedFile
 from renderers.lanes import TOO_LONG
 from renderers.mesh.formats.mesh_file import peek_companions
+from renderers.sandbox import Sandbox
 
 log = logging.getLogger("multifold.app")
 LOOK_SECONDS = 2.0  # between two looks at the folder, if they are quick
@@ -164,39 +158,50 @@ class FolderFollower:
         request = IngestRequest([self._root], service.name)
         source = find_source(service.home, self._root)
         record_source(service.home, source)
-        self._name(service, request, destination, source)
-        # The threads that it starts have a low priority, too.
-        with ThreadPoolExecutor(1, initializer=lower_thread_priority) as thread:
-            finished = thread.submit(self._follow, service, request, destination, before).result()
+        new = self._new_items(request, destination, source)
+        # What it starts has a low priority, too. What draws new items starts while their names are written.
+        with (
+            ThreadPoolExecutor(1, initializer=lower_thread_priority) as thread,
+            thread.submit(
+                Sandbox, cores(), seconds=settings.render_seconds, ready=bool(new)
+            ).result() as sandbox,
+        ):
+            if new:
+                self._name(service, destination, sandbox, new)
+            finished = thread.submit(self._follow, service, request, destination, sandbox, before).result()
         if finished:
             self._drop_unread(service, source)
         return finished
 
+    def _new_items(
+        self, request: IngestRequest, destination: IngestDestination, source: SourceFolder
+    ) -> list[IngestTask]:
+        """The items of new files, with their texts alone."""
+        assert destination.collection is not None
+        self._show("naming")
+        layout = request.layout(destination.settings, peek_companions)
+        files = folder.read(source.root, layout, below=self._root)
+        self._captioned = sum(bool(entry.texts) for entry in files.entries)
+        return plan_names(files, source, destination.collection, self._refused.unread)
+
     def _name(
         self,
         service: CollectionService,
-        request: IngestRequest,
         destination: IngestDestination,
-        source: SourceFolder,
+        sandbox: Sandbox,
+        tasks: Sequence[IngestTask],
     ) -> None:
-        """Write the new items with their texts alone."""
-        self._show("naming")
         started = time.monotonic()
-        files = folder.read(
-            source.root, request.layout(destination.settings, peek_companions), below=self._root
-        )
-        self._captioned = sum(bool(entry.texts) for entry in files.entries)
-        tasks = plan_names(files, source, service.collection, self._refused.unread)
-        if tasks:
-            with open_pipeline(destination, tasks, workers=0, write=service.put, stop=self._stop) as pipeline:
-                self._run(pipeline, "naming", tasks, len(tasks))
-            self._say(f"{len(tasks)} new items are found by name ({time.monotonic() - started:.1f} s)")
+        with open_pipeline(destination, sandbox, write=service.put, stop=self._stop) as pipeline:
+            self._run(pipeline, "naming", tasks, len(tasks))
+        self._say(f"{len(tasks)} new items are found by name ({time.monotonic() - started:.1f} s)")
 
     def _follow(
         self,
         service: CollectionService,
         request: IngestRequest,
         destination: IngestDestination,
+        sandbox: Sandbox,
         before: bytes,
     ) -> bool:
         """Make the collection as the folder is; False if the folder has changed before the last item."""
@@ -220,7 +225,7 @@ class FolderFollower:
                 yield task
 
         with open_pipeline(
-            destination, tasks, workers=cores(), write=service.put, together=ENCODE_BATCH, stop=self._stop
+            destination, sandbox, write=service.put, together=ENCODE_BATCH, stop=self._stop
         ) as pipeline:
             self._run(pipeline, "encoding", unless_changed(), len(tasks))
         self._refused.note(pipeline, tasks)
@@ -253,14 +258,12 @@ class FolderFollower:
             raise IngestStoppedError
 
     def _show(self, state: FolderState, done: int = 0, total: int = 0, trouble: str | None = None) -> None:
-        name = self._status.name
-        refused = len(self._refused.problems)
-        self._status = FolderStatus(
-            name=name,
+        self._status = replace(
+            self._status,
             state=state,
             done=done,
             total=total,
-            refused=refused,
+            refused=len(self._refused.problems),
             captioned=self._captioned,
             trouble=trouble,
         )

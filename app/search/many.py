@@ -111,9 +111,7 @@ async def attempt(ask: AskMember, body: Search) -> SearchAnswer | MultifoldError
         return error
 
 
-def without_lacking(
-    answers: Mapping[str, SearchAnswer],
-) -> tuple[dict[str, SearchAnswer], dict[str, str]]:
+def without_lacking(answers: Mapping[str, SearchAnswer]) -> tuple[dict[str, SearchAnswer], dict[str, str]]:
     """The answers but those of collections without a key that others read a filter of; and these words."""
     read = {
         name: {one.words for one in answer.understood.conditions} if answer.understood else set[str]()

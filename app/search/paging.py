@@ -34,12 +34,7 @@ class SearchPage:
 
     @classmethod
     def of(
-        cls,
-        route: str,
-        collection: str,
-        parts: WeightedParts,
-        options: SearchOptions,
-        sharing: int = 1,
+        cls, route: str, collection: str, parts: WeightedParts, options: SearchOptions, sharing: int = 1
     ) -> "SearchPage":
         """The page that a search asks for; so many searches share its size."""
         room = PAGE_BYTES // sharing

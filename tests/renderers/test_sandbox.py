@@ -55,6 +55,21 @@ def test_views_are_those_of_the_renderer(workers: Sandbox, tmp_path: Path) -> No
         assert (workers.draw(source, ViewOrder("ring6", SIZE, "black")).views == expected).all()
 
 
+@pytest.mark.parametrize(("ready", "count"), [(None, 1), (0, 0), (1, 1), (5, 2)])
+def test_workers_start_before_a_mesh_comes(
+    monkeypatch: pytest.MonkeyPatch, ready: int | None, count: int
+) -> None:
+    started: list[Worker] = []
+
+    def start(memory_bytes: int, engine: str) -> Worker:
+        started.append(Worker(memory_bytes, engine))
+        return started[-1]
+
+    monkeypatch.setattr(sandbox, "Worker", start)
+    with Sandbox(2, seconds=PATIENCE, ready=ready):
+        assert len(started) == count
+
+
 def test_two_workers_make_the_pixels_of_one_process(workers: Sandbox, tmp_path: Path) -> None:
     paths = []
     for number, files in enumerate(originals().values()):

@@ -9,8 +9,16 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from app.encoding.observations import ObservationEncoder
+from app.ingest.originals import OriginalFiles
+from app.ingest.pipeline import ENCODE_BATCH, FIRST_BATCHES, IngestPipeline
+from app.ingest.sources import IngestTask
+from app.settings import Settings
+from index.collection import Collection
 from index.store.blobs import BlobError, BlobKey, FolderBlobs
+from multifold.bundle.encoder import Encoder
 from multifold.bundle.preprocess import decode
+from renderers.sandbox import Sandbox
 from tests import tiny
 from tests.app.conftest import Stored
 from tests.app.house import house
@@ -83,3 +91,18 @@ def test_views_that_cannot_be_stored_keep_their_item_out(
     assert {problem.name for problem in report.skipped} == {*COLOURS}
     assert {problem.reason for problem in report.skipped} == {"the disk takes no more"}
     assert stored() == {}
+
+
+def test_the_first_items_are_not_waiting_for_a_whole_batch(
+    tmp_path: Path, encoder: Encoder, sandbox: Sandbox
+) -> None:
+    tasks = [IngestTask(f"{number:02}", (f"thing {number}",)) for number in range(50)]
+    settings = Settings(data=tmp_path)
+    with (
+        Collection.open(tmp_path, encoder) as collection,
+        OriginalFiles(collection.blobs, copy=False) as originals,
+    ):
+        observer = ObservationEncoder(encoder, sandbox, settings)
+        pipeline = IngestPipeline(collection, observer, originals, together=ENCODE_BATCH)
+        assert [*pipeline.run(tasks)] == [*FIRST_BATCHES, ENCODE_BATCH, ENCODE_BATCH, 3]
+        assert [item.id for item in collection.scroll()] == [task.id for task in tasks]

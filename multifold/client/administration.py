@@ -83,9 +83,12 @@ class AdminMethods(ServiceAddress):
         return Call("DELETE", f"/v1/collections/{path_segment(name)}", lambda _: None)
 
     @service_method
-    def aliases(self) -> Call[dict[str, str]]:
-        """The collection of each alias."""
-        return ask(wire.AliasesAnswer, "GET", "/v1/aliases").then(lambda answer: answer.aliases)
+    def aliases(self) -> Call[dict[str, tuple[str, ...]]]:
+        """The collection of each alias, or the several that it names."""
+        asked = ask(wire.AliasesAnswer, "GET", "/v1/aliases")
+        return asked.then(
+            lambda found: {alias: (one,) for alias, one in found.aliases.items()} | found.several
+        )
 
     @service_method
     def set_alias(self, alias: str, collection: str | Sequence[str]) -> Call[str | None]:

@@ -110,9 +110,11 @@ def _write_bundle(
 def rebuild_collection(args: argparse.Namespace, bundle: Bundle) -> bool:
     """Rebuild the collection with the new bundle beside the old one, verify it, and move the alias to it."""
     with Client(args.service, timeout=600.0, api_key=os.environ.get("MULTIFOLD_KEY")) as client:
-        aliases = {**client.aliases(), "default": client.aliases().get("default", "main")}
+        aliases = {"default": ("main",), **client.aliases()}
         alias = args.collection if args.collection in aliases else "default"
-        source = aliases.get(args.collection, args.collection)
+        source, *others = aliases.get(args.collection, (args.collection,))
+        if others:
+            raise MultifoldError(f"{args.collection} stands for several collections: name one of them")
         target = f"{source[:40]}-{bundle.vector_id[:8]}"
         job = client.wait(client.rebuild(source, target, bundle=args.to.name, alias=alias).id)
     if job.state != "done":

@@ -105,7 +105,7 @@ def test_a_move_is_taken_back_with_what_was_written_since(
     assert client.search(image=png("yellow"), target="image").hits[0].id == "new"
     with pytest.raises(ServiceError, match="there is no collection 'third'"):
         client.rebuild("main", "third", since=0)
-    assert client.aliases() == {"default": "main"}
+    assert client.aliases() == {"default": ("main",)}
 
 
 def test_a_move_back_that_would_lose_items_moves_nothing(

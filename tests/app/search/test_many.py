@@ -217,7 +217,7 @@ def test_an_alias_may_name_several_here_and_elsewhere(shops: tuple[House, House]
         (batched,) = everything.search_many([Search(text="a blue box", limit=2)])
         assert isinstance(batched, SearchAnswer)
         assert [*(batched.versions or {})] == ["far", "main"]
-        assert client.aliases() == {"default": "main"}
+        assert client.aliases() == {"default": ("main",), "everything": ("far", "main")}
     listed = second.client.get("/v1/aliases").json()
     assert listed["several"] == {"everything": ["far", "main"]}
     for path, body in (("items/count", {}), ("facets", {"keys": ["n"]}), ("items/scroll", {})):
@@ -228,7 +228,7 @@ def test_an_alias_may_name_several_here_and_elsewhere(shops: tuple[House, House]
     wrong: dict[str, Any]
     for wrong in ({}, {"collections": None}, {"collection": "main", "collections": ["main"]}):
         nothing_or_both = second.client.put("/v1/aliases/again", json=wrong)
-        refused(nothing_or_both, 422, "bad_request", "a 'collection', or for several")
+        refused(nothing_or_both, 422, "bad_request", "exactly one of collection and collections")
     refused(second.client.put("/v1/aliases/again", json={"collections": []}), 422, "bad_request", "1 or more")
     assert second.client.delete("/v1/aliases/everything").is_success
     refused(ask(second, "everything"), 404, "no_such_collection", "everything")

@@ -39,7 +39,7 @@ def client(mall: House) -> Iterator[Client]:
     with Client(mall.url) as opened:
         yield opened
         for name, meant in opened.aliases().items():
-            if meant != "main":
+            if meant != ("main",):
                 opened.drop_alias(name)
         for one in opened.collections():
             if one.name != "main":

@@ -34,6 +34,7 @@ from multifold.types import FolderState
 from multifold.wire.administration import FolderAnswer, FolderStatus, RefusedFile
 from renderers.lanes import TOO_LONG
 from renderers.mesh.formats.mesh_file import peek_companions
+from renderers.mesh.formats.table import EXTENSIONS
 from renderers.sandbox import Sandbox
 
 log = logging.getLogger("multifold.app")
@@ -159,11 +160,12 @@ class FolderFollower:
         source = find_source(service.home, self._root)
         record_source(service.home, source)
         new = self._new_items(request, destination, source)
-        # What it starts has a low priority, too. What draws new items starts while their names are written.
+        meshes = any(Path(str(task.payload["path"])).suffix.lower() in EXTENSIONS for task in new)
+        # What it starts has a low priority, too. What draws new meshes starts while their names are written.
         with (
             ThreadPoolExecutor(1, initializer=lower_thread_priority) as thread,
             thread.submit(
-                Sandbox, cores(), seconds=settings.render_seconds, ready=bool(new)
+                Sandbox, cores(), seconds=settings.render_seconds, ready=meshes
             ).result() as sandbox,
         ):
             if new:
@@ -191,6 +193,7 @@ class FolderFollower:
         sandbox: Sandbox,
         tasks: Sequence[IngestTask],
     ) -> None:
+        """Write new items with their texts alone."""
         started = time.monotonic()
         with open_pipeline(destination, sandbox, write=service.put, stop=self._stop) as pipeline:
             self._run(pipeline, "naming", tasks, len(tasks))

@@ -103,8 +103,8 @@ class Body:
     """
 
     one_of: ClassVar[tuple[str, ...]] = ()
-    none_code: ClassVar = "bad_request"
-    several_code: ClassVar = "bad_request"
+    none_code: ClassVar[str] = "bad_request"
+    several_code: ClassVar[str] = "bad_request"
     _extra: ClassVar[str]
     _whole: ClassVar[tuple[str, ...]]  # the fields that are whole numbers
 

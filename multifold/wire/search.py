@@ -43,8 +43,8 @@ QUERY_FIELDS = ("text", "image", "mesh", "id", "vector")
 class SubjectBody(Body, one_of=("text", "image", "mesh", "id"), example={"id": "chair-1"}):
     """An item, or what is none; exactly one of text, image, mesh and id."""
 
-    none_code: ClassVar = "no_query"
-    several_code: ClassVar = "several_queries"
+    none_code: ClassVar[str] = "no_query"
+    several_code: ClassVar[str] = "several_queries"
 
     text: str | None = described("words", default=None)
     image: Picture | None = described("a picture as data URI: data:image/png;base64,…", default=None)

@@ -66,6 +66,7 @@ def test_workers_start_before_a_mesh_comes(
         return started[-1]
 
     monkeypatch.setattr(sandbox, "Worker", start)
+    monkeypatch.setattr(sandbox, "READY", 1)  # also where tests of services came before, which start none
     with Sandbox(2, seconds=PATIENCE, ready=ready):
         assert len(started) == count
 

@@ -4,7 +4,7 @@ import * as api from "./api.js";
 import { $, count, h, redraw } from "./dom.js";
 
 const LOOK = 3000, REST = 10000; // ms between two looks, at work and later
-const GROWTH = 20000; // ms for which a collection that was empty is looked at after each change
+const GROWTH = 60000; // ms for which a collection that was empty is looked at after each change
 const STEPS = {
   naming: "New files get names and captions.",
   comparing: "Names and captions are found; files are read.",

@@ -6,7 +6,7 @@ import time
 from multifold.client import Client
 
 ITEMS = 320
-SECONDS = 600
+SECONDS = 1200
 
 with Client(sys.argv[1]) as client:
     end = time.monotonic() + SECONDS

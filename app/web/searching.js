@@ -100,11 +100,12 @@ function fail(error, { clues }) {
   if (error.name === "AbortError") return;
   results.clear();
   $("status").textContent = "";
-  lost = error.wait > 0 || error.status < 400 || error.status >= 500;
+  const refused = error.status >= 400 && error.status < 500 && !error.wait;
+  lost = !refused;
   if (error.status === 401) return say(...demand(error, again));
   const retry = h("button", { class: "plain", onclick: again }, "Try again");
-  const refused = clues.some(({ key }) => key) ? "This file cannot be used as a query" : "This cannot be searched for";
-  const title = !lost ? refused : error.status === 429 ? "The service is busy" : "Something went wrong";
+  const why = clues.some(({ key }) => key) ? "This file cannot be used as a query" : "This cannot be searched for";
+  const title = refused ? why : error.status === 429 ? "The service is busy" : "Something went wrong";
   say(title, [error.message, error.wait > 0 && `Asked again in ${error.wait} s.`, lost && retry].filter(Boolean), true);
   if (error.wait) later = setTimeout(again, 1000 * error.wait);
   if (error.code === "unreachable") away();

@@ -364,13 +364,20 @@ class MilvusEngine:
         scores = fast.copy()
         longest = 0.0
         known = self.measured.settings if self.measured else ()
-        how = {"limit": reach, "filter": condition, "output_fields": ["vector"] if sent else []}
-        if (own := EFFORTS.get(self._index or "")) is not None:
-            how["search_params"] = {"params": {own.name: effort or effort_for(reach, known, own)}}
+        own = EFFORTS.get(self._index or "")
+        effort = None if own is None else effort or effort_for(reach, known, own)
         step = max(1, VECTOR_BYTES_A_CALL // (4 * self._dim * reach))
         for start in range(0, len(queries), step):
             some = queries[start : start + step]
-            found = self._link.search(self.name, some, since, **how)
+            found = self._link.search(
+                self.name,
+                some,
+                since,
+                limit=reach,
+                filter=condition,
+                output_fields=["vector"] if sent else [],
+                search_params=None if own is None else {"params": {own.name: effort}},
+            )
             vectors = dict[int, Sequence[float]]()
             for place, hits in enumerate(found, start=start):
                 key = "id" if hits and "id" in hits[0] else "row"  # servers, and the embedded engine

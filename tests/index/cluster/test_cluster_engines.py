@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -405,20 +405,22 @@ def test_one_who_feeds_and_sleeps_is_not_waited_for(
     replicas: Replicas, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """But by strong searches, which say so after a while."""
-    monkeypatch.setattr(cluster_engines, "STALLED", 0.2)
-    monkeypatch.setattr(cluster_engines, "STRONG_SECONDS", 0.2)
     with (
         Collection.open(tmp_path, SPACE, database=place) as writer,
         closing(Store(place, None, read_only=True)) as asleep,
-        asleep.alone("feed") as mine,
     ):
-        assert mine
-        writer.upsert(things(3))
-        wait_until_fed(*replicas)
-        assert len(replicas[0].search(replace(ASKED, strong=False))) == 3
-        writer.upsert(things(4))
-        with pytest.raises(BehindError, match="ask again"):
-            replicas[0].search(ASKED)
+        writer.upsert(things(2))
+        wait_until_fed(*replicas)  # by one of them, so what is fed has its collections
+        with ExitStack() as turn, monkeypatch.context() as hurried:
+            until(lambda: turn.enter_context(asleep.alone("feed")), what="the feeder's turn")
+            hurried.setattr(cluster_engines, "STALLED", 0.2)
+            writer.upsert(things(3))
+            wait_until_fed(*replicas)
+            assert len(replicas[0].search(replace(ASKED, strong=False))) == 3
+            hurried.setattr(cluster_engines, "STRONG_SECONDS", 0.2)
+            writer.upsert(things(4))
+            with pytest.raises(BehindError, match="ask again"):
+                replicas[0].search(ASKED)
     assert len(replicas[0].search(ASKED)) == 4
 
 

@@ -15,6 +15,7 @@ from multifold.types import Metric, Vector, Vectors
 
 Lengths: TypeAlias = Float32[np.ndarray, " g"]
 TINY = 2.0**-126  # what an underflow may lose
+SQUARES_SLACK = 2.0**-20  # of a square of lengths, for the roundings of both and of their sums
 ZERO_LENGTH = 1e-300  # a length that a vector of zeros is divided by
 
 
@@ -137,8 +138,10 @@ def fast_scores(
 def score_slack(metric: Metric, query: Vector, longest: float) -> float:
     """How far a fast score may be from the exact one, among rows no longer than `longest`."""
     query_length = float(lengths(query[None])[0])
-    scale = longest * query_length if metric == "ip" else (longest + query_length) ** 2
-    return product_slack(scale, len(query))
+    slack = product_slack(longest * query_length, len(query))
+    if metric == "l2":  # -|q|² + 2⟨q, x⟩ - |x|²: one sum, doubled, and squares that are rounded a few times
+        slack = 2 * slack + (longest + query_length) ** 2 * SQUARES_SLACK
+    return slack
 
 
 def product_slack(scale: float, dim: int) -> float:

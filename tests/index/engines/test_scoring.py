@@ -36,6 +36,15 @@ def test_a_fast_score_is_within_its_slack(metric: Metric, seed: int, dim: int, s
     assert (np.abs(fast - exact) <= slack).all()
 
 
+def test_fast_scores_tell_rows_apart_for_a_query_that_is_far_away() -> None:
+    rng = np.random.default_rng(0)
+    query, gallery = rng.standard_normal((2, 512)), rng.standard_normal((1000, 512))
+    far = (1e4 * query[0]).astype(np.float32)
+    scores = scoring.exact_scores("l2", far, gallery.astype(np.float32))
+    slack = scoring.score_slack("l2", far, float(np.linalg.norm(gallery, axis=1).max()))
+    assert slack < scores.std() / 5
+
+
 @pytest.mark.parametrize("size", [1e-25, 1.0, 1e15])
 def test_cosines_by_plain_arithmetic(size: float) -> None:
     vectors = np.random.default_rng(0).standard_normal((9, 33))

@@ -5,7 +5,8 @@ in what the commands write as JSON. In both, `{name}` stands for what the row fi
 test set where there are several: `imagenet: classes/zero-shot/accuracy`, or `*:` for the mean over all.
 Several places are a mean as well; a column without a place has the paper's figures alone. A row without a
 recipe is a system that is not ours, shown beside them.
-A table `extends` one of its folder by other rows, or other figures of the same.
+A table that is `like` another of its folder has all but its rows, where it does not say otherwise. One that
+`extends` another has its rows too, and others, or other figures of the same.
 """
 
 import tomllib
@@ -83,8 +84,10 @@ def load_table(name: str) -> PaperTable:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A table as it stands; of one that it `extends`, with rows of the same names changed."""
+    """A table with what it has of another; of one that it `extends`, with rows of the same names changed."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    if "like" in raw:
+        return _read(path.with_name(f"{raw.pop('like')}.toml")) | raw
     if "extends" not in raw:
         return raw
     base = _read(path.with_name(f"{raw.pop('extends')}.toml"))

@@ -140,3 +140,13 @@ def test_a_table_that_extends_another_has_its_rows_with_other_figures() -> None:
     assert all("train.epochs=35" in row.changes for row in table.rows)
     assert table.title != base.title
     assert not {row.paper for row in table.rows} & {row.paper for row in base.rows}
+
+
+def test_a_table_that_is_like_another_has_rows_of_its_own() -> None:
+    base, table = load_table("mxm:2-flickr30k"), load_table("mxm:10-flickr30k")
+    assert (table.columns, table.measures, table.cost) == (base.columns, base.measures, base.cost)
+    assert table.title != base.title
+    own = {row.name for row in table.rows} - {row.name for row in base.rows}
+    assert {"Info+Soft, RN101", "Robust-XR, RN101"} <= own
+    assert "Info+Mask, RN101" not in {row.name for row in table.rows}
+    assert load_table("mxm:2-text2shape").measures != base.measures

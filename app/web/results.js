@@ -30,7 +30,7 @@ const because = (hit) => [listed("by", reasons(hit)), listed("looks like:", hit.
 const picture = (seen) => thumbnail(api.smallOf(seen));
 
 // A view that did not match is as good as any: then the one that stands for the item is shown.
-const face = (hit) => (hit.matched.kind === "view" && hit.evidence?.length && !speaking(hit).some(({ matched }) => matched?.kind === "view") ? thumbnail(api.thumbnailOf(hit.id)) : picture(hit.matched));
+const face = (hit) => (hit.matched.kind === "view" && hit.evidence?.length && !speaking(hit).some(({ matched }) => matched?.kind === "view") ? thumbnail(api.thumbnailOf(hit.id), { class: "drawn" }) : picture(hit.matched));
 
 // What stands for an item without a picture: what kind of file it is of.
 const DRAWINGS = { mesh: "mesh", images: "picture" };

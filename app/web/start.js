@@ -14,18 +14,21 @@ let drawn = null; // the collection, its version and facets that are on screen
 
 const filter = (key, value) => go({ where: { [key]: [value] } });
 
+// What stands for an item: its first photo, else a view of its mesh.
+const pictured = (item) => item.observations.find((one) => one.url);
+const face = ({ id, observations }) => thumbnail(api.thumbnailOf(id), observations.some(({ kind }) => kind === "photo") ? {} : { class: "drawn" });
+
 function tile(item) {
-  const seen = item.observations.find((one) => one.url);
   const name = nameOf(item);
   const said = item.observations.find(({ text }) => text && !repeats(text, name))?.text;
-  return h("li", {}, link(item.id, { class: "tile", title: item.id }, h("span", { class: "picture" }, seen ? thumbnail(api.thumbnailOf(item.id)) : said ?? blank(item)), h("span", { class: "name" }, name)));
+  return h("li", {}, link(item.id, { class: "tile", title: item.id }, h("span", { class: "picture" }, pictured(item) ? face(item) : said ?? blank(item)), h("span", { class: "name" }, name)));
 }
 
 async function kindTile(key, { value, count: number }) {
   const { items } = await api.scroll({ limit: 1, filter: { [key]: { in: [value] } } });
-  const face = items.find((item) => item.observations.some((one) => one.url));
+  const shown = items.find(pictured);
   return h("li", {}, h("button", { class: "tile", onclick: () => filter(key, value) },
-    h("span", { class: "picture" }, face && thumbnail(api.thumbnailOf(face.id))), h("span", { class: "name" }, worded(value)), h("span", { class: "quiet" }, number.toLocaleString("en"))));
+    h("span", { class: "picture" }, shown && face(shown)), h("span", { class: "name" }, worded(value)), h("span", { class: "quiet" }, number.toLocaleString("en"))));
 }
 
 // The facet by which things are told apart first.

@@ -1,11 +1,13 @@
 """Looking closer in a browser: filters, one item with all its sides, copies for the clipboard."""
 
+import base64
 import io
 import json
 import shlex
 
+import numpy as np
 import pytest
-from PIL import Image
+from PIL import Image, ImageDraw
 from selenium.webdriver import ActionChains, Keys
 
 from tests.app import browser
@@ -270,6 +272,33 @@ def test_a_long_name_leaves_room_for_the_item(page: Page, shop: House) -> None:
         assert page.find("#detail .solid").location["y"] < page.script("return innerHeight") / 2
     finally:
         shop.client.delete("/v1/items/long")
+
+
+def disc(shade: int) -> str:
+    """The address of a picture with a bright disc on white."""
+    picture, out = Image.new("RGB", (224, 224), "white"), io.BytesIO()
+    ImageDraw.Draw(picture).ellipse((40, 40, 184, 184), fill=(shade, shade, shade))
+    picture.save(out, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(out.getvalue()).decode()}"
+
+
+def test_a_white_thing_in_a_view_stands_out_and_a_photo_stays_as_it_is(page: Page) -> None:
+    add = """
+        const image = Object.assign(new Image(224, 224), { src: arguments[0], id: "disc", className: arguments[1] });
+        document.querySelector("main").prepend(image);
+    """
+    darkest = {}
+    for kind in ("drawn", ""):
+        page.open()
+        page.script(add, disc(245), kind)
+        page.wait(lambda: page.script("return document.getElementById('disc').complete"))
+        shown = Image.open(io.BytesIO(page.find("#disc").screenshot_as_png)).convert("L").resize((224, 224))
+        pixels = np.asarray(shown).astype(int)
+        darkest[kind] = int(pixels.min())
+        middle = pixels[100:124, 100:124]
+        assert abs(int(middle.mean()) - 245) <= 1  # the thing itself is as it was drawn
+        assert pixels[:8].min() >= 250  # and so is what is far from it
+    assert darkest["drawn"] < 225 < 244 <= darkest[""]
 
 
 def test_a_picture_that_was_found_by_is_explained(page: Page) -> None:

@@ -4,6 +4,7 @@ import base64
 import json
 import zlib
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any
 
 from app.errors import ApiError
@@ -19,9 +20,13 @@ def checksum_body(route: str, collection: str, body: Any, kind: Any = None) -> i
 
     Of a body that is more, only the fields of a `kind` count.
     """
-    names = [one.name for one in fields(kind or body) if one.name not in PAGE_FIELDS]
-    asked = [(name, getattr(body, name)) for name in names]
+    asked = [(name, getattr(body, name)) for name in _asked_fields(kind or type(body))]
     return zlib.crc32(repr((route, collection, asked)).encode(errors="surrogatepass"))
+
+
+@lru_cache
+def _asked_fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 (of dataclasses)
+    return tuple(one.name for one in fields(kind) if one.name not in PAGE_FIELDS)
 
 
 def write_cursor(belongs: int, *place: int | str) -> str:

@@ -7,7 +7,7 @@ behind the former ones, so pages continue one another. A search of one leg alone
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -75,8 +75,7 @@ class Ranking:
         return replace(self, **both)
 
     def _arrays(self) -> dict[str, Any]:
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
 
     def until(self, least: float) -> "Ranking":
         """The items that come before the first that has less evidence."""

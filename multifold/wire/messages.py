@@ -106,6 +106,7 @@ class Body:
     none_code: ClassVar[str] = "bad_request"
     several_code: ClassVar[str] = "bad_request"
     _extra: ClassVar[str]
+    _known: ClassVar[tuple[str, ...]]  # the fields
     _whole: ClassVar[tuple[str, ...]]  # the fields that are whole numbers
 
     def __init_subclass__(
@@ -130,6 +131,7 @@ class Body:
         cls.__pydantic_config__ = {"extra": extra, "json_schema_extra": schema}  # type: ignore[attr-defined]
         dataclass(frozen=True)(cls)
         types = {one: {one.type, *get_args(one.type)} for one in fields(cls)}  # type: ignore[arg-type]
+        cls._known = tuple(one.name for one in types)
         cls._whole = tuple(one.name for one, kinds in types.items() if int in kinds)
         for one, kinds in types.items():
             if {int, float} & kinds:  # neither texts nor true are numbers
@@ -148,10 +150,9 @@ class Body:
         """
         if not isinstance(raw, Mapping):
             return raw
-        known = [one.name for one in fields(cls)]  # type: ignore[arg-type]
         for name in raw if cls._extra == "forbid" else ():
-            if name not in known:
-                raise UnknownFieldError(str(name), known)
+            if name not in cls._known:
+                raise UnknownFieldError(str(name), cls._known)
         stated = {name: raw[name] for name in cls._whole if isinstance(raw.get(name), float)}
         whole = {name: int(value) for name, value in stated.items() if value.is_integer()}
         return {**raw, **whole} if whole else raw
@@ -175,8 +176,7 @@ class Body:
     @classmethod
     def of(cls: type[B], other: "Body", **changes: Any) -> B:  # noqa: ANN401 (fields of any type)
         """A body with the fields of another, as far as it has them, and with these."""
-        names = {one.name for one in fields(cls)}  # type: ignore[arg-type]
-        return cls(**{name: value for name, value in vars(other).items() if name in names} | changes)
+        return cls(**{name: value for name, value in vars(other).items() if name in cls._known} | changes)
 
 
 def _is_empty(value: object) -> bool:

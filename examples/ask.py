@@ -22,8 +22,5 @@ with Client(os.environ.get("MULTIFOLD_URL", "http://127.0.0.1:8000")) as client:
         time.sleep(0.5)
     found = client.search(text=args.text, image=args.image, target=args.target, filter=args.filter, limit=3)
     for hit in found.hits:
-        print(
-            hit.id,
-            "" if hit.confidence is None else f"{hit.confidence:.0%}",
-            hit.matched.text or hit.matched.url,
-        )
+        sure = "" if hit.confidence is None else f"{hit.confidence:.0%}"
+        print(f"{hit.id} {sure} {hit.matched.text or hit.matched.url}")

@@ -15,7 +15,12 @@ NO_CURSOR = "'after' is not the 'next' of an answer"
 CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
-def checksum_body(route: str, collection: str, body: Any, kind: Any = None) -> int:  # noqa: ANN401 (dataclasses)
+def checksum_body(
+    route: str,
+    collection: str,
+    body: Any,  # noqa: ANN401 (a dataclass)
+    kind: type | None = None,
+) -> int:
     """What a cursor belongs to: a route, a collection and all that a body asks for, but for the page.
 
     Of a body that is more, only the fields of a `kind` count.
@@ -25,7 +30,7 @@ def checksum_body(route: str, collection: str, body: Any, kind: Any = None) -> i
 
 
 @lru_cache
-def _asked_fields(kind: Any) -> tuple[str, ...]:  # noqa: ANN401 (of dataclasses)
+def _asked_fields(kind: type) -> tuple[str, ...]:
     return tuple(one.name for one in fields(kind) if one.name not in PAGE_FIELDS)
 
 

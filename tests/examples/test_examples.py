@@ -32,6 +32,7 @@ def run(title: str, folder: Path, **settings: str) -> str:
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     ours = {"PATH": path, "PYTHONPATH": str(HOUSE), "MULTIFOLD_PORT": port}
     ours |= {"MULTIFOLD_URL": f"http://127.0.0.1:{port}", "MULTIFOLD_RENDER_SECONDS": "200"}
+    ours |= {"PYTHONUNBUFFERED": ""}  # a line is written at once, so those of two processes stay whole
     ours |= {f"MULTIFOLD_{name.upper()}": value for name, value in settings.items()}
     with (folder / "log").open("w+", encoding="utf-8") as log:
         process = subprocess.Popen(

@@ -284,7 +284,8 @@ def disc(shade: int) -> str:
 
 def test_a_white_thing_in_a_view_stands_out_and_a_photo_stays_as_it_is(page: Page) -> None:
     add = """
-        const image = Object.assign(new Image(224, 224), { src: arguments[0], id: "disc", className: arguments[1] });
+        const [src, className] = arguments;
+        const image = Object.assign(new Image(224, 224), { src, className, id: "disc" });
         document.querySelector("main").prepend(image);
     """
     darkest = {}

@@ -326,7 +326,7 @@ class MilvusEngine:
         if self._index == FLAT or len(asked) > 1:
             # a row beyond the last candidate may score as much as the last of the answer
             length = 2 * max(some[3] for some in found)
-            slack = [scoring.score_slack(self._metric, query, length) for query in queries]
+            slack = [scoring.summed_slack(self._metric, query, length) for query in queries]
             last = np.stack([some[0][:, -1] for some in found], axis=1)
             short = (full & (last >= (worst - slack)[:, None])).any(axis=1)
             scan = False

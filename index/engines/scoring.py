@@ -144,6 +144,13 @@ def score_slack(metric: Metric, query: Vector, longest: float) -> float:
     return slack
 
 
+def summed_slack(metric: Metric, query: Vector, longest: float) -> float:
+    """The same of scores that others sum in float32, in any order."""
+    query_length = float(lengths(query[None])[0])
+    scale = longest * query_length if metric == "ip" else (longest + query_length) ** 2
+    return product_slack(scale, len(query))
+
+
 def product_slack(scale: float, dim: int) -> float:
     """How far sums over products of vectors can be off in float32, where no term is larger than `scale`."""
     terms = dim + 8

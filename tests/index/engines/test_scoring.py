@@ -36,6 +36,13 @@ def test_a_fast_score_is_within_its_slack(metric: Metric, seed: int, dim: int, s
     assert (np.abs(fast - exact) <= slack).all()
 
 
+def test_a_distance_that_others_sum_number_by_number_is_within_their_slack() -> None:
+    query, row = np.full(4096, 0.1, np.float32), np.zeros((1, 4096), np.float32)
+    exact = float(scoring.exact_scores("l2", query, row)[0])
+    error = abs(-float(np.cumsum((query - row[0]) ** 2, dtype=np.float32)[-1]) - exact)
+    assert scoring.score_slack("l2", query, 0.0) < error < scoring.summed_slack("l2", query, 0.0)
+
+
 def test_fast_scores_tell_rows_apart_for_a_query_that_is_far_away() -> None:
     rng = np.random.default_rng(0)
     query, gallery = rng.standard_normal((2, 512)), rng.standard_normal((1000, 512))

@@ -87,7 +87,9 @@ def _read(path: Path) -> dict[str, Any]:
     """A table with what it has of another; of one that it `extends`, with rows of the same names changed."""
     raw = tomllib.loads(path.read_text(encoding="utf-8"))
     if "like" in raw:
-        return _read(path.with_name(f"{raw.pop('like')}.toml")) | raw
+        base = _read(path.with_name(f"{raw.pop('like')}.toml"))
+        del base["rows"]
+        return base | raw
     if "extends" not in raw:
         return raw
     base = _read(path.with_name(f"{raw.pop('extends')}.toml"))

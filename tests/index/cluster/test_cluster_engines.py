@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -401,6 +401,11 @@ def test_one_who_wakes_up_late_takes_nothing_back() -> None:
     assert mark_from_note(late.as_note().replace("shape", "together")) is None  # of an earlier version
 
 
+def nobody_feeds(store: Store) -> bool:
+    with store.alone("feed") as mine:
+        return mine
+
+
 def test_one_who_feeds_and_sleeps_is_not_waited_for(
     replicas: Replicas, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -411,8 +416,9 @@ def test_one_who_feeds_and_sleeps_is_not_waited_for(
     ):
         writer.upsert(things(2))
         wait_until_fed(*replicas)  # by one of them, so what is fed has its collections
-        with ExitStack() as turn, monkeypatch.context() as hurried:
-            until(lambda: turn.enter_context(asleep.alone("feed")), what="the feeder's turn")
+        until(lambda: nobody_feeds(asleep))
+        with asleep.alone("feed") as mine, monkeypatch.context() as hurried:
+            assert mine
             hurried.setattr(cluster_engines, "STALLED", 0.2)
             writer.upsert(things(3))
             wait_until_fed(*replicas)

@@ -15,12 +15,7 @@ NO_CURSOR = "'after' is not the 'next' of an answer"
 CURSOR_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
-def checksum_body(
-    route: str,
-    collection: str,
-    body: Any,  # noqa: ANN401 (a dataclass)
-    kind: type | None = None,
-) -> int:
+def checksum_body(route: str, collection: str, body: Any, kind: type | None = None) -> int:  # noqa: ANN401 (dataclasses)
     """What a cursor belongs to: a route, a collection and all that a body asks for, but for the page.
 
     Of a body that is more, only the fields of a `kind` count.

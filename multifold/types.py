@@ -136,6 +136,14 @@ class LegEvidence:
 
 
 @dataclass(frozen=True)
+class TextCounts:
+    """How many items of a collection have a text that says anything, and how many each word of a query."""
+
+    items: int
+    having: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Presence:
     """Whether a collection has what a query means."""
 
@@ -145,6 +153,7 @@ class Presence:
     unlike: bool = False  # whether the query gains less than nearly all questions of the collection's own
     error: float | None = None  # how often the answer may lack what is meant, where that was asked
     everything: float | None = None  # nats that all items of the collection say together
+    counts: TextCounts | None = None  # of a text
 
 
 @dataclass(frozen=True)

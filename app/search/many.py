@@ -1,8 +1,8 @@
 """One search of several collections: each answers by itself, with its own encoder, and their hits are merged.
 
-The evidence of a hit is in nats beyond chance, whatever the collection, so hits are ordered by it. What all
-items of a collection say together says how likely it is that what is meant is there: the confidence of a hit
-is that of its own collection, times the share that this collection has of all.
+Hits are ordered by how likely each is what is meant: by its share of the evidence of its collection, times
+the chance that this collection has what is meant (see shares.py). A score is the evidence as the likeliest
+collection would give it, and a confidence is that of the item's own collection times that chance.
 """
 
 import asyncio
@@ -25,6 +25,7 @@ from app.ingest.uploads import read_mesh_file, read_upload
 from app.queries.parts import WeightedParts
 from app.search.cursors import NO_CURSOR, write_cursor
 from app.search.paging import SearchPage
+from app.search.shares import log_chances
 from app.settings import RemoteCollection
 from multifold.client import AsyncClient, ServiceError
 from multifold.errors import MultifoldError
@@ -52,20 +53,22 @@ async def search_several(
     answers, lacking = without_lacking(
         {name: one for name, one in told.items() if isinstance(one, SearchAnswer)}
     )
-    whole = {
-        name: answers[name].everything if name in answers and place.everything is None else place.everything
+    new = log_chances(answers)
+    places = {
+        name: MemberPlace(place.taken, new[name], answers[name].everything or 0.0)
+        if place.chance is None and name in new
+        else place
         for name, place in before.items()
     }
-    hits = merge_hits(answers, whole)[: body.limit]
+    hits = merge_hits(answers, places)[: body.limit]
     least = body.min_confidence or 0.0
     kept = tuple(hit for hit in hits if hit.confidence is None or hit.confidence >= least)
     counts = Counter(hit.collection for hit in hits)
-    after = {name: MemberPlace(before[name].taken + counts[name], whole[name]) for name in members}
+    after = {name: place._replace(taken=place.taken + counts[name]) for name, place in places.items()}
     more = len(kept) == body.limit and max(one.taken for one in after.values()) <= MAX_OFFSET
     first = answers[kept[0].collection or ""] if kept else next(iter(answers.values()))
     fitted = all(one.calibrated_by == "collection" for one in answers.values())
     seconds = 1000 * (time.perf_counter() - started)
-    said = [one for one in whole.values() if one is not None]
     return SearchAnswer(
         hits=kept,
         took_ms=SearchTimings(0.0, round(seconds, 2), round(seconds, 2)),
@@ -75,7 +78,7 @@ async def search_several(
         calibrated_by="collection" if fitted else "prior",
         matches_well=first.matches_well,
         understood=first.understood,
-        everything=float(np.logaddexp.reduce(said)) if said else None,
+        everything=all_evidence(places),
         warnings=(
             *(f"{name} did not answer: {error}" for name, error in refusals.items()),
             *(f"{name} has nothing of which {words} could be true" for name, words in lacking.items()),
@@ -86,10 +89,11 @@ async def search_several(
 
 
 class MemberPlace(NamedTuple):
-    """How many hits of a collection come before a page, and what all of its items say together."""
+    """How many hits of a collection come before a page, and how likely it has what is meant."""
 
     taken: int = 0
-    everything: float | None = None  # None: not known yet, or it has nothing to show
+    chance: float | None = None  # its logarithm; None: not known yet, or it has nothing to show
+    everything: float = 0.0  # nats that all of its items say together
 
 
 def read_places(mark: str | None, members: Mapping[str, AskMember]) -> dict[str, MemberPlace]:
@@ -99,7 +103,8 @@ def read_places(mark: str | None, members: Mapping[str, AskMember]) -> dict[str,
     with suppress(ValueError, TypeError, KeyError):
         told = json.loads(mark)
         places = {name: MemberPlace(*told[name]) for name in members}
-        if all(0 <= one.taken <= MAX_OFFSET for one in places.values()):
+        numbers = [(one.taken, one.chance or 0.0, one.everything) for one in places.values()]
+        if np.isfinite(numbers).all() and all(0 <= one.taken <= MAX_OFFSET for one in places.values()):
             return places
     raise ApiError(422, "bad_cursor", NO_CURSOR)
 
@@ -127,14 +132,29 @@ def without_lacking(answers: Mapping[str, SearchAnswer]) -> tuple[dict[str, Sear
     return kept, lacking
 
 
-def merge_hits(answers: Mapping[str, SearchAnswer], whole: Mapping[str, float | None]) -> list[SearchHit]:
+def level_of(places: Mapping[str, MemberPlace]) -> float:
+    """What the evidence of the likeliest collection has beyond the logarithm of its chance."""
+    known = [(one.chance, one.everything) for one in places.values() if one.chance is not None]
+    chance, everything = max(known, default=(0.0, 0.0))
+    return everything - chance
+
+
+def all_evidence(places: Mapping[str, MemberPlace]) -> float | None:
+    """Nats that all items of all say together."""
+    chances = [one.chance for one in places.values() if one.chance is not None]
+    return level_of(places) + float(np.logaddexp.reduce(chances)) if chances else None
+
+
+def merge_hits(answers: Mapping[str, SearchAnswer], places: Mapping[str, MemberPlace]) -> list[SearchHit]:
     """The hits of all, best first, and none surer than one before it."""
-    said = {name: everything for name, everything in whole.items() if everything is not None}
-    total = np.logaddexp.reduce([*said.values()]) if said else 0.0
+    level, total = level_of(places), all_evidence(places) or 0.0
     each = []
     for name, answer in answers.items():
-        share = float(np.exp(said[name] - total)) if name in said else 0.0
-        each.append([of_collection(hit, name, share) for hit in answer.hits])
+        place = places[name]
+        if place.chance is not None:
+            among_all = place.chance + level
+            share, more = float(np.exp(among_all - total)), among_all - place.everything
+            each.append([of_collection(hit, name, share, more) for hit in answer.hits])
     ranked = [*merge(*each, key=attrgetter("score"), reverse=True)]
     if any(hit.confidence is None for hit in ranked):
         return ranked
@@ -142,9 +162,10 @@ def merge_hits(answers: Mapping[str, SearchAnswer], whole: Mapping[str, float | 
     return [replace(hit, confidence=sure) for hit, sure in zip(ranked, falling, strict=True)]
 
 
-def of_collection(hit: SearchHit, name: str, share: float) -> SearchHit:
+def of_collection(hit: SearchHit, name: str, share: float, more: float) -> SearchHit:
+    """A hit of a collection with this share of the chance, and so much more evidence among all."""
     sure = None if hit.confidence is None else hit.confidence * share
-    return replace(hit, collection=name, confidence=sure)
+    return replace(hit, collection=name, score=hit.score + more, confidence=sure)
 
 
 def check_several(body: Search) -> None:

@@ -30,7 +30,7 @@ from index.cluster.contracts import BehindError
 from index.search.model import EvidenceModel
 from index.search.query import Query
 from index.store.filters import Filter
-from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Side, Target
+from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Presence, Side, Target
 from multifold.wire.search import LexicalMode, SearchOptions
 
 SEEN_SECONDS = 5.0  # for which a search waits until the index has what its client wrote
@@ -54,7 +54,7 @@ class SearchHits:
     here: bool | None = None  # whether the collection has what is meant, but for the error that was asked
     error: float | None = None  # how often an answer like this lacks what is meant, where that was asked
     next: str | None = None  # the cursor of the following page
-    everything: float | None = None  # nats that all items say together
+    presence: Presence | None = None  # what all items of the collection say together
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ async def search(
         here=here,
         error=promised_error(planned, ranked),
         next=following,
-        everything=ranked[0].presence.everything if ranked and ranked[0].presence else None,
+        presence=ranked[0].presence if ranked else None,
     )
 
 

@@ -15,6 +15,7 @@ from index.legs.words import WORDS
 from index.search.model import SideModel, strangeness
 from index.search.scores import Scores, score_editions
 from index.texts.analysis import asks_phrase
+from multifold.types import TextCounts
 
 RING = 128  # candidates that each leg gives at first
 WIDER = 4  # how much wider each further ring is
@@ -80,3 +81,12 @@ def lacks_phrase(asked: Asked, among: Candidates | None) -> bool:
         return False
     allowed = None if among is None else among.editions
     return not len(asked.texts.words.rank(text, 1, allowed)[0])
+
+
+def count_texts(asked: Asked) -> TextCounts | None:
+    """How many items have texts that say anything, as the background tells, and the words of the query."""
+    if asked.text is None or WORDS.name not in asked.names:
+        return None
+    words, reader, sample = asked.texts.words, asked.texts.reader, asked.background
+    known = 1.0 if reader is None else np.count_nonzero(reader.knows(sample)) / max(1, len(sample))
+    return TextCounts(round(known * words.count()), words.having(asked.text))

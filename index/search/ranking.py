@@ -20,7 +20,7 @@ from index.legs.contracts import Asked
 from index.legs.examples import ExampleScorer
 from index.legs.table import LEGS
 from index.legs.vectors import SCORE
-from index.search.candidates import count_items, lacks_phrase, needed_legs, score_rings
+from index.search.candidates import count_items, count_texts, lacks_phrase, needed_legs, score_rings
 from index.search.confidence import Evidence, Rivals, confidences, find_rivals
 from index.search.model import UNPROVED_SIGHT, SideModel
 from index.search.presence import BestHit, end_answer, judge_presence
@@ -140,7 +140,8 @@ def rank(
     best = BestHit(float(first.confidence[0]), sight_of(asked, model), seen)
     presence = judge_presence(model, rivals, best, lacks_phrase(asked, among))
     end = end_answer(model, rivals, error, presence)
-    found = replace(first.until(end.evidence), presence=replace(presence, error=error))
+    presence = replace(presence, error=error, counts=count_texts(asked))
+    found = replace(first.until(end.evidence), presence=presence)
     wanted = page.stop if error is None else MOST_HITS + 1
     while 0 < len(found) < wanted:
         ring = judge_items(next(rings, NOTHING), model, rivals, asked).until(end.evidence)

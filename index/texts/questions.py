@@ -1,6 +1,6 @@
 """A question in the words of one index: the terms that are looked for, and what each counts."""
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 
@@ -47,6 +47,7 @@ class WordQuestion:
     telling: int  # how many terms are no stop words, which come last: an item without any is not found
     rare: Ids  # places of the rarest of these, of which candidates are made
     most: float  # what all words score together
+    having: Mapping[str, int]  # how many items have each word, as it stands in the question
     phrases: tuple[Int32[np.ndarray, " _"], ...]  # that a text must have as they stand
 
 
@@ -58,7 +59,8 @@ class QueryParser:
 
     def parse(self, query: str, items: int) -> WordQuestion:
         """What is looked for among so many items."""
-        every, asked = self._terms(query)
+        every, words = self._terms(query)
+        asked = len(words)
         counts = np.array(self._vocabulary.having([term.number for term in every]))
         lacking = np.maximum(items - counts, 0)  # a change may have counted words before it counts items
         rarity_of = np.log1p((lacking + 0.5) / (counts + 0.5))
@@ -66,6 +68,8 @@ class QueryParser:
         for term, rarity in zip(every, rarity_of.tolist(), strict=True):
             counted = rarity if term.word < asked else term.weight * rarity
             by_word[term.word] = max(counted, by_word.get(term.word, 0.0))
+        stand = zip(every, counts.tolist(), strict=True)
+        having = {words[term.word]: count for term, count in stand if term.word < asked and term.weight == 1}
         there = np.flatnonzero(counts)
         terms, rarities, counts = [every[place] for place in there.tolist()], rarity_of[there], counts[there]
         heard = [by_word[term.word] if term.heard and term.word < asked else 0.0 for term in terms]
@@ -81,6 +85,7 @@ class QueryParser:
             telling,
             order[: max(1, np.count_nonzero(np.cumsum(counts[order]) <= RARE))],
             sum(by_word.values(), 0.0),
+            dict.fromkeys(words, 0) | having,
             tuple(np.array(phrase, np.int32) for phrase in self._phrases(query) if phrase),
         )
 
@@ -88,9 +93,9 @@ class QueryParser:
         for text in quotes(query):
             yield [self._number(word) for chunk in chunks(text) for word in chunk.pieces]
 
-    def _terms(self, query: str) -> tuple[Sequence[QueryTerm], int]:
-        """What is looked for, and how many words the question has: those of further terms are what several
-        words are together, and stop words. Where there is nothing else, stop words are its words.
+    def _terms(self, query: str) -> tuple[Sequence[QueryTerm], Sequence[str]]:
+        """What is looked for, and the words of the question: those of further terms are what several words
+        are together, and stop words. Where there is nothing else, stop words are its words.
         """
         every, stops = list(chunks(query)), self._analyzer.stop_words
         chunk_of: dict[str, str] = {}
@@ -117,7 +122,7 @@ class QueryParser:
             idle = self._known([word for word in chunk_of if word in stops and len(word) >= LEAST_STOP])
             places = enumerate(idle.items(), len(words) + len(found))
             terms += [QueryTerm(no, chunk_of[word], at, STOP, tells=False) for at, (word, no) in places]
-        return list(islice(_once(terms, {*both.values()}), MAX_QUERY_WORDS)), len(words)
+        return list(islice(_once(terms, {*both.values()}), MAX_QUERY_WORDS)), words
 
     def _number(self, word: str) -> int:
         return self._vocabulary.get(self._analyzer.term(word))

@@ -4,7 +4,7 @@ Names, paths, values of the payload and captions are fields with weights of thei
 their stems (see analysis.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -164,6 +164,10 @@ class WordIndex:
     def most(self, query: str) -> float:
         """The score of an item that has all words of a query, once in each text."""
         return self._ask(query).question.most
+
+    def having(self, query: str) -> Mapping[str, int]:
+        """How many items have each word of a query; of stop words nothing is said beside others."""
+        return self._ask(query).question.having
 
     def matches(self, query: str, editions: Ids) -> list[TextMatch]:
         """The text of each edition that matches best, and the chunks of a query that it has a word of."""

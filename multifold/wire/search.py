@@ -336,6 +336,8 @@ class SearchAnswer(Answer, kw_only=True):
         "nats that all items of the collection say together; a service that merges answers compares it",
         default=None,
     )
+    items_with_texts: int | None = described("of the collection, where a text is asked", default=None)
+    items_with_words: dict[str, int] | None = described("for each word of a text", default=None)
     bundle: str = described("name of the encoder")
     calibrated_by: ConfidenceBasis | None = described("what confidences were fitted on", default=None)
     matches_well: bool | None = described("false where nothing stands out", default=None)

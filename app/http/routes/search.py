@@ -232,6 +232,8 @@ def serialize_answer(
     found: SearchHits, service: CollectionService, address: str, chosen: Sequence[str] | None
 ) -> SearchAnswer:
     encode, search = 1000 * found.encode_seconds, 1000 * found.search_seconds
+    presence = found.presence
+    counts = None if presence is None else presence.counts
     return SearchAnswer(
         hits=tuple(serialize_hit(hit, address, chosen) for hit in found.hits),
         took_ms=SearchTimings(round(encode, 2), round(search, 2), round(encode + search, 2)),
@@ -244,7 +246,9 @@ def serialize_answer(
         error=found.error,
         warnings=found.warnings,
         next=found.next,
-        everything=found.everything,
+        everything=None if presence is None else presence.everything,
+        items_with_texts=None if counts is None else counts.items,
+        items_with_words=None if counts is None else dict(counts.having),
     )
 
 

@@ -1,6 +1,8 @@
 """One search of several collections: hits are merged by evidence, and each collection is surer of its own."""
 
 import asyncio
+import base64
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +14,9 @@ import pytest
 
 from app.errors import ApiError
 from app.queries.parts import TextQueryPart
+from app.search.cursors import write_cursor
 from app.search.many import AskMember, search_several
+from app.search.shares import WORDS
 from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.wire.items import ObservationInfo
@@ -52,6 +56,15 @@ def member(everything: float | None, **hits: tuple[float, float]) -> AskMember:
         )
 
     return ask
+
+
+def having(ask: AskMember, **words: int) -> AskMember:
+    """The same collection: a hundred of its items have texts, and so many of these each word."""
+
+    async def answer(body: Search) -> SearchAnswer:
+        return replace(await ask(body), items_with_texts=100, items_with_words=words)
+
+    return answer
 
 
 def merged(members: Mapping[str, AskMember], **options: Any) -> SearchAnswer:  # noqa: ANN401 (fields)
@@ -103,6 +116,43 @@ def test_a_collection_that_has_shown_all_keeps_its_share() -> None:
     second = merged(members, limit=2, after=first.next)
     assert [hit.confidence for hit in (*first.hits, *second.hits)] == pytest.approx([0.4, 0.3, 0.25])
     assert second.next is None
+
+
+def test_the_collection_whose_items_have_the_words_comes_first() -> None:
+    """No chair of oak stands out of the others, and the one face with an oak behind it does."""
+    members = {
+        "chairs": having(member(1.0, c1=(0.9, 0.5), c2=(0.8, 0.1), c3=(-2.0, 0.1)), oak=80),
+        "faces": having(member(7.0, f1=(6.5, 0.5), f2=(2.0, 0.4)), oak=1),
+    }
+    found = merged(members)
+    assert [hit.id for hit in found.hits] == ["c1", "c2", "f1", "c3", "f2"]
+    share = 1 / (1 + ((2 / 81) ** WORDS))
+    assert found.hits[0].confidence == pytest.approx(0.5 * share)
+    # the likeliest collection keeps its scores, and those of the other are as it would have given them
+    scores = [hit.score for hit in found.hits]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[0] == pytest.approx(0.9)
+    assert found.everything == pytest.approx(1 - np.log(share))
+    pages, after = list[SearchHit](), None
+    for _ in found.hits:
+        page = merged(members, limit=1, after=after)
+        pages += page.hits
+        after = page.next
+    assert [hit.id for hit in pages] == [hit.id for hit in found.hits]
+    assert [hit.score for hit in pages] == pytest.approx(scores)
+
+
+@pytest.mark.parametrize("place", [[0, "likely", 1.0], [0, 1e999, 1.0], [0, None], [[0], None, 1.0], [-1]])
+def test_a_cursor_of_no_numbers_is_refused(place: list[object]) -> None:
+    members = {"a": member(0.0, a1=(3.0, 0.9), a2=(1.0, 0.3))}
+    text = base64.urlsafe_b64decode(f"{merged(members, limit=1).next}==")
+    belongs, at, _ = json.loads(text)
+    told = write_cursor(belongs, at, json.dumps({"a": place}))
+    if place == [0, None]:
+        assert [hit.id for hit in merged(members, limit=1, after=told).hits] == ["a1"]
+        return
+    with pytest.raises(ApiError, match="'after'"):
+        merged(members, limit=1, after=told)
 
 
 def test_nothing_anywhere_is_an_empty_answer() -> None:

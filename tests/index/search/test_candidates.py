@@ -81,3 +81,21 @@ def test_a_phrase_that_nothing_has_gains_nothing(collection: Collection) -> None
         assert presence is not None
         assert np.isfinite(presence.gain) == there, text
         assert there or not presence.well, text
+
+
+def test_items_with_texts_and_with_words_are_counted(tmp_path: Path) -> None:
+    reader = open_text_reader(reading.write_table_reader(tmp_path / "reader"))
+    items = coloured()[:8]
+    codes = [f"0{number}" for number in range(8)]  # names that say nothing
+    bare = [without(one, "caption").observations for one in items]
+    nameless = [Item(code, seen) for code, seen in zip(codes, bare, strict=True)]
+    with Collection.open(tmp_path / "things", SPACE, reader=reader) as collection:
+        for some, texts in ((items, 8), (nameless, 8)):
+            collection.upsert(some)
+            presence = find(collection, direction(items[7]), "a red chair, or a zebra")[0].presence
+            assert presence is not None
+            assert presence.counts is not None
+            assert presence.counts.items == texts
+            assert dict(presence.counts.having) == {"red": 8, "chair": 1, "zebra": 0}
+        (hit, *_) = find(collection, direction(items[7]), None)
+        assert hit.presence is None or hit.presence.counts is None

@@ -376,6 +376,16 @@ def test_most_of_the_best_are_near(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set(index.near('"bax cby"', 600)) == set(index.rank('"bax cby"', 600)[0])
 
 
+def test_it_counts_the_items_that_have_each_word_of_a_question() -> None:
+    items = item(1, "red chairs", "a red chair"), item(2, "chair"), item(3, "wardrobe of the king")
+    index = index_of(*items)
+    assert index.having("the Red chair, carmine") == {"red": 1, "chair": 2, "carmine": 0}
+    assert index.having("ward") == {"ward": 0}  # a guess is no word that an item has
+    assert index.having("of the") == {"of": 1, "the": 1}
+    index.remove([2])
+    assert index.having("chair") == {"chair": 1}
+
+
 def test_a_guess_is_made_only_where_a_word_is_unknown() -> None:
     index = index_of(item(1, "car"), item(2, "carpet"), item(3, "cart"))
     assert found(index, "car") == [1]

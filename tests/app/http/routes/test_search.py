@@ -17,7 +17,8 @@ from tests.app.house import BOXES, House, box, house, png
 HIT = {"id", "collection", "score", "confidence", "modality", "matched", "payload"}
 HIT |= {"sides", "words", "looks_like", "evidence", "duplicates"}
 TOLD = {"calibrated_by", "matches_well", "warnings", "here", "error", "understood"}  # of all hits
-ANSWER = {"hits", "took_ms", "version", "versions", "everything", "bundle", "next"} | TOLD
+OF_COLLECTION = {"version", "versions", "everything", "items_with_texts", "items_with_words", "bundle"}
+ANSWER = {"hits", "took_ms", "next"} | OF_COLLECTION | TOLD
 ITEMS = [f"{colour}-{number}" for colour in BOXES for number in range(3)]
 BARE_OBJ = b"mtllib oak.mtl\nusemtl oak\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 
@@ -49,6 +50,7 @@ def test_an_answer_has_the_agreed_shape(shop: House) -> None:
     assert set(answer["took_ms"]) == {"encode", "search", "total"}
     assert (answer["bundle"], answer["warnings"]) == ("tiny", [])
     assert answer["version"] == shop.service.collection.version
+    assert (answer["items_with_texts"], answer["items_with_words"]) == (4, {"red": 1, "box": 4})
     assert [set(hit) for hit in answer["hits"]] == [HIT] * 2
     first = answer["hits"][0]
     assert (owner_part(first["payload"]), first["modality"]) == ({"is": "red"}, "shape")

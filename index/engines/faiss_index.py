@@ -157,7 +157,6 @@ LEAST_EF, MOST_EF, CAGRA_STEP = 16, 2048, 32
 CACHED_PARAMETERS = 1024  # ways of asking that need not be made again
 ID_BYTES, FLOAT_BYTES = 8, 4
 HEAVY, BY_CELLS = 1 << 22, 1  # numbers that one query scores; how FAISS calls threads that share its cells
-ONE_SIDED = 2  # times the reach that is enough where neighbours lie on all sides
 EASY_SHARE = 1 / 8  # of the effort that a type can make
 
 
@@ -194,11 +193,11 @@ class FaissIndex:
         enough = (setting for setting in self.settings if setting.limit >= limit)
         return next(enough, self.settings[-1]).scaled(limit)
 
-    def setting_among(self, limit: int, share: float, *, filtered: bool, selected: bool) -> SearchSetting:
-        """The same where only this share of the rows counts.
+    def setting_among(self, limit: int, share: float, *, filtered: bool) -> SearchSetting:
+        """The same where only this share of the rows counts: they lie as far as so many more of all rows do.
 
-        If such rows are selected, all candidates are, and they lie as far as so many more of all rows do. As
-        those that a filter allows may lie to one side of the query, a longer reach is expected of them.
+        Cells select them. Those that a filter allows may lie to one side of the query, so the longest reach
+        is expected of them.
         """
         own = self.setting(limit)
         if share == 1:
@@ -208,13 +207,11 @@ class FaissIndex:
         among = own.within(share)
         if self.cells is None:
             return among
-        if not selected:
-            return replace(among, far=None)
         effort = min(among.effort, self.setting(math.ceil(limit / share)).effort)
         near = np.inf if own.ordinary is None else own.ordinary.near
-        reach = ONE_SIDED * own.longest_reach
-        strange = None if own.strange is None else replace(own.strange, reach=reach)
-        return replace(own, effort=effort, far=None, ordinary=OrdinaryReach(near, reach), strange=strange)
+        reach = OrdinaryReach(near, own.longest_reach)
+        strange = None if own.strange is None else replace(own.strange, reach=own.longest_reach)
+        return replace(own, effort=effort, far=None, ordinary=reach, strange=strange)
 
     def candidates(
         self, queries: Vectors, count: int, effort: int, selected: Selection | None = None

@@ -23,10 +23,9 @@ from multifold.types import Metric, Vectors
 SCAN = 16  # a candidate costs as much as scoring so many rows
 NO_CELL = -1
 READ = 8  # and so many where vectors have to be read from a file
-SELECTED = 1 / 4  # of the rows: where no more are allowed, the codes of these alone are scored,
-CODE, PASSED = 0.7, 0.05  # each in the time of so many rows, and another is passed over in that of so many
-NUMBERS_OF_A_SELECTION = 1 << 19  # scored in the time that a search of selected codes takes at least
-BATCH, BATCH_COST = 8, 1 / 3  # for so many queries together a row takes so much less time for each
+CODE, PASSED = 0.7, 0.05  # a code that counts takes the time of so many rows, another is passed over in that
+SELECTION = 1_400  # rows are scored in the time that a search of selected codes takes at least
+BATCH, BATCH_COST = 8, 1 / 4  # where so many queries score all rows, each takes so much less time for a row
 WIDER = 4  # how much further a search that found too few reaches
 
 
@@ -73,12 +72,11 @@ def choose(
     assert part.ann is not None
     chosen = _count(part, allowed)
     share = max(chosen / len(part.rows.ids), 1e-9)
-    filtered = allowed is not None
-    selects = part.ann.cells is not None and share < 1 and (share <= SELECTED or not filtered)
-    how = how or part.ann.setting_among(limit, share, filtered=filtered, selected=selects)
+    selects = part.ann.cells is not None and share < 1
+    how = how or part.ann.setting_among(limit, share, filtered=allowed is not None)
     how = how if limit <= how.limit else replace(how, limit=limit)
     search = SegmentSearch(part, metric, queries, allowed, how, selects, share, count_unlike)
-    return None if how.candidates > part.ann.most or search.cost >= search.rows_cost else search
+    return None if how.candidates > part.ann.most or search.compares_all else search
 
 
 def _count(part: Segment, allowed: Ids | None) -> int:
@@ -133,18 +131,25 @@ class SegmentSearch:
         """What a query takes at least, in rows that are scored in the same time."""
         if self.part.rows.file is not None:
             return float(self.how.candidates * READ)
+        if self.ann.cells is None:
+            return float(max(self.how.candidates, self.how.effort) * SCAN)
         if not self.selects:
             return float(self.how.candidates * SCAN)
-        rest = NUMBERS_OF_A_SELECTION / self.part.rows.vectors.shape[1]
-        return float(self.how.candidates + self.ann.efforts[1] + self.cells_cost(self.how.effort) + rest)
+        cells = max(float(self.how.effort), self.how.visited)
+        return float(self.how.candidates + self.ann.efforts[1] + self.cells_cost(cells) + SELECTION)
 
     @property
     def rows_cost(self) -> float:
-        """The same of scoring each row that counts."""
-        together = len(self.queries) >= BATCH and self.part.rows.file is None
-        return self.share * len(self.part.rows.ids) * (BATCH_COST if together else 1)
+        """The same of scoring each row that counts, for one query alone."""
+        return self.share * len(self.part.rows.ids)
 
-    def cells_cost(self, cells: Int64[np.ndarray, " q"] | int) -> Float64[np.ndarray, " q"] | float:
+    @property
+    def compares_all(self) -> bool:
+        """Whether all queries score each row that counts in less time."""
+        together = len(self.queries) >= BATCH and self.part.rows.file is None
+        return self.cost >= self.rows_cost * (BATCH_COST if together else 1)
+
+    def cells_cost(self, cells: Int64[np.ndarray, " q"] | float) -> Float64[np.ndarray, " q"] | float:
         """The same of the codes in so many cells."""
         rows = np.minimum(1, cells / self.ann.efforts[1]) * len(self.part.rows.ids)
         return rows * (PASSED + CODE * self.share)

@@ -57,7 +57,7 @@ def test_few_allowed_rows_are_compared_where_many_cells_are_left(
         further.append(len(cells))
         look_further(search, found, cells)
 
-    monkeypatch.setattr(segment_search, "NUMBERS_OF_A_SELECTION", 0)
+    monkeypatch.setattr(segment_search, "SELECTION", 0)
     monkeypatch.setattr(segment_search, "BATCH_COST", 1)
     monkeypatch.setattr(SegmentSearch, "look_further", look)
     asked = scene.queries[:queries]

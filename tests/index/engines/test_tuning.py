@@ -106,7 +106,7 @@ def test_codes_of_allowed_rows_are_searched_and_none_is_missed(
     metric: Metric, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only a list of rows that nobody can write to is remembered, and rows that are removed are not found."""
-    monkeypatch.setattr(segment_search, "NUMBERS_OF_A_SELECTION", 0)
+    monkeypatch.setattr(segment_search, "SELECTION", 0)
     count = 8000
     scene, rng = sphere(count), np.random.default_rng(2)
     engine = built(scene, metric, IndexPlan("IVF128,SQ8", "cpu", 0.95, seal_at=count))

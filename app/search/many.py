@@ -25,6 +25,7 @@ from app.ingest.uploads import read_mesh_file, read_upload
 from app.queries.parts import WeightedParts
 from app.search.cursors import NO_CURSOR, write_cursor
 from app.search.paging import SearchPage
+from app.search.search import passes_thresholds
 from app.search.shares import log_chances
 from app.settings import RemoteCollection
 from multifold.client import AsyncClient, ServiceError
@@ -44,7 +45,8 @@ async def search_several(
     started = time.perf_counter()
     page = SearchPage.of("search", "\n".join(members), parts, body)
     before = read_places(page.last, members)
-    bodies = [replace(body, collections=None, after=None, offset=before[name].taken) for name in members]
+    whole = replace(body, collections=None, after=None, min_confidence=None, min_score=None)
+    bodies = [replace(whole, offset=before[name].taken) for name in members]
     found = await asyncio.gather(*map(attempt, members.values(), bodies))
     told = dict(zip(members, found, strict=True))
     refusals = {name: one for name, one in told.items() if isinstance(one, MultifoldError)}
@@ -61,8 +63,7 @@ async def search_several(
         for name, place in before.items()
     }
     hits = merge_hits(answers, places)[: body.limit]
-    least = body.min_confidence or 0.0
-    kept = tuple(hit for hit in hits if hit.confidence is None or hit.confidence >= least)
+    kept = tuple(hit for hit in hits if passes_thresholds(hit, body))
     counts = Counter(hit.collection for hit in hits)
     after = {name: place._replace(taken=place.taken + counts[name]) for name, place in places.items()}
     more = len(kept) == body.limit and max(one.taken for one in after.values()) <= MAX_OFFSET
@@ -103,8 +104,9 @@ def read_places(mark: str | None, members: Mapping[str, AskMember]) -> dict[str,
     with suppress(ValueError, TypeError, KeyError):
         told = json.loads(mark)
         places = {name: MemberPlace(*told[name]) for name in members}
-        numbers = [(one.taken, one.chance or 0.0, one.everything) for one in places.values()]
-        if np.isfinite(numbers).all() and all(0 <= one.taken <= MAX_OFFSET for one in places.values()):
+        numbers = [(one.chance or 0.0, one.everything) for one in places.values()]
+        taken = [one.taken for one in places.values()]
+        if np.isfinite(numbers).all() and all(type(one) is int and 0 <= one <= MAX_OFFSET for one in taken):
             return places
     raise ApiError(422, "bad_cursor", NO_CURSOR)
 

@@ -31,7 +31,7 @@ from index.search.model import EvidenceModel
 from index.search.query import Query
 from index.store.filters import Filter
 from multifold.types import NO_EXAMPLES, SIDES, ConfidenceBasis, Hit, Mix, Presence, Side, Target
-from multifold.wire.search import LexicalMode, SearchOptions
+from multifold.wire.search import LexicalMode, SearchHit, SearchOptions
 
 SEEN_SECONDS = 5.0  # for which a search waits until the index has what its client wrote
 SEEN_CHECK_SECONDS = 0.02
@@ -306,7 +306,7 @@ def apply_thresholds(
     return kept, following
 
 
-def passes_thresholds(hit: Hit, options: SearchOptions) -> bool:
+def passes_thresholds(hit: Hit | SearchHit, options: SearchOptions) -> bool:
     if options.min_score is not None and hit.score < options.min_score:
         return False
     least = options.min_confidence

@@ -29,7 +29,7 @@ class QueryTerm:
 
     number: int  # or `NO_WORD`, for a word that nothing stands for
     chunk: str
-    word: int  # of the question, by its place: several terms may stand for one
+    word: int  # of the question, by its place, which several may share; joined ones and stop words follow
     weight: float = 1.0
     heard: bool = True  # whether an item that has it has the word
     tells: bool = True  # False: it is a stop word
@@ -94,9 +94,7 @@ class QueryParser:
             yield [self._number(word) for chunk in chunks(text) for word in chunk.pieces]
 
     def _terms(self, query: str) -> tuple[Sequence[QueryTerm], Sequence[str]]:
-        """What is looked for, and the words of the question: those of further terms are what several words
-        are together, and stop words. Where there is nothing else, stop words are its words.
-        """
+        """What is looked for, and the words of the question: stop words only where it has no others."""
         every, stops = list(chunks(query)), self._analyzer.stop_words
         chunk_of: dict[str, str] = {}
         for chunk in every:

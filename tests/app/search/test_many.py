@@ -40,7 +40,7 @@ def member(everything: float | None, **hits: tuple[float, float]) -> AskMember:
     """A collection with these scores and confidences, the best first."""
 
     async def ask(body: Search) -> SearchAnswer:
-        assert body.collections is None
+        assert (body.collections, body.min_confidence, body.min_score) == (None, None, None)
         every = [
             SearchHit(id=name, score=score, confidence=sure, modality="text", matched=SHOWN, payload={})
             for name, (score, sure) in hits.items()
@@ -142,15 +142,12 @@ def test_the_collection_whose_items_have_the_words_comes_first() -> None:
     assert [hit.score for hit in pages] == pytest.approx(scores)
 
 
-@pytest.mark.parametrize("place", [[0, "likely", 1.0], [0, 1e999, 1.0], [0, None], [[0], None, 1.0], [-1]])
+@pytest.mark.parametrize("place", [[0, "likely", 1.0], [0, 1e999, 1.0], [[0], None, 1.0], [-1], [0.5]])
 def test_a_cursor_of_no_numbers_is_refused(place: list[object]) -> None:
     members = {"a": member(0.0, a1=(3.0, 0.9), a2=(1.0, 0.3))}
     text = base64.urlsafe_b64decode(f"{merged(members, limit=1).next}==")
     belongs, at, _ = json.loads(text)
     told = write_cursor(belongs, at, json.dumps({"a": place}))
-    if place == [0, None]:
-        assert [hit.id for hit in merged(members, limit=1, after=told).hits] == ["a1"]
-        return
     with pytest.raises(ApiError, match="'after'"):
         merged(members, limit=1, after=told)
 
@@ -195,6 +192,9 @@ def test_a_confidence_is_asked_of_the_merged_list() -> None:
     found = merged(members, min_confidence=0.25)
     assert [hit.id for hit in found.hits] == ["a1", "b1"]
     assert found.next is None
+    # what a collection is less sure of counts for its chance all the same
+    assert [hit.confidence for hit in merged(members, min_confidence=0.4).hits] == pytest.approx([0.45])
+    assert [hit.id for hit in merged(members, min_score=1.5).hits] == ["a1", "b1"]
 
 
 @pytest.fixture(scope="module")

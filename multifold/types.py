@@ -154,6 +154,7 @@ class Presence:
     error: float | None = None  # how often the answer may lack what is meant, where that was asked
     everything: float | None = None  # nats that all items of the collection say together
     counts: TextCounts | None = None  # of a text
+    chance: float | None = None  # that one of the first items is what is meant
 
 
 @dataclass(frozen=True)

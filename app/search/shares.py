@@ -1,9 +1,9 @@
 """Which of several collections has what a query means: how likely each is, by what it answers.
 
 Evidence is what an item has beyond others of its own collection, so it does not tell collections apart:
-"wooden" says little among furniture, and much among faces. For a text it is told by how sure each is of its
-first hit, whether that stands out, and how many of its items have the words. Collections whose items have no
-texts say nothing by words.
+"wooden" says little among furniture, and much among faces. For a text it is told by the chance that one of
+its first hits is what is meant, whether the first stands out, and how many items have the words. Collections
+whose items have no texts say nothing by words.
 """
 
 from collections.abc import Mapping
@@ -12,9 +12,9 @@ import numpy as np
 
 from multifold.wire.search import SearchAnswer
 
-# Nats for a nat of the odds of the first hit, for a match, and for a nat by which more items have the words.
-FIRST_HIT, MATCH, WORDS = 0.5, 1.0, 0.4
-LEAST_CHANCE = 1e-4  # of a first hit, and of another
+# Nats for a nat of the odds of the first hits, for a match, and for a nat by which more items have the words.
+FIRST_HITS, MATCH, WORDS = 0.5, 1.0, 0.4
+LEAST_CHANCE = 1e-3  # of the first hits, and of all others
 MOST_BY_WORDS = 8.0  # nats, before they are weighed
 
 
@@ -24,12 +24,11 @@ def log_chances(answers: Mapping[str, SearchAnswer]) -> dict[str, float]:
     Queries that are no text, and answers of older versions, are compared by their evidence.
     """
     shown = {name: one for name, one in answers.items() if one.hits and one.everything is not None}
-    sure = {name: one.hits[0].confidence for name, one in shown.items()}
-    if None in sure.values() or any(one.items_with_words is None for one in shown.values()):
+    if any(one.items_with_words is None or one.hits[0].confidence is None for one in shown.values()):
         return {name: one.everything or 0.0 for name, one in shown.items()}
     words = word_ratios(shown)
     return {
-        name: FIRST_HIT * log_odds(sure[name] or 0.0) + MATCH * bool(one.matches_well) + WORDS * words[name]
+        name: FIRST_HITS * log_odds(one.chance or 0.0) + MATCH * bool(one.matches_well) + WORDS * words[name]
         for name, one in shown.items()
     }
 

@@ -28,6 +28,7 @@ from index.search.promise import MOST_HITS
 from index.search.scores import Ratios, Scores
 from multifold.types import ASPECTS, EXAMPLES, KIND_OF_ASPECT, SIDE_OF, Aspect, Leg, Presence, Side
 
+FIRST_ITEMS = 30  # among which what is meant likely is
 BEHIND_PICTURES = 1e6  # nats by which captions are shown after pictures
 
 
@@ -140,7 +141,8 @@ def rank(
     best = BestHit(float(first.confidence[0]), sight_of(asked, model), seen)
     presence = judge_presence(model, rivals, best, lacks_phrase(asked, among))
     end = end_answer(model, rivals, error, presence)
-    presence = replace(presence, error=error, counts=count_texts(asked))
+    among_first = 1 - float(np.prod(1 - first.confidence[:FIRST_ITEMS]))
+    presence = replace(presence, error=error, counts=count_texts(asked), chance=among_first)
     found = replace(first.until(end.evidence), presence=presence)
     wanted = page.stop if error is None else MOST_HITS + 1
     while 0 < len(found) < wanted:

@@ -336,6 +336,7 @@ class SearchAnswer(Answer, kw_only=True):
         "nats that all items of the collection say together; a service that merges answers compares it",
         default=None,
     )
+    chance: float | None = described("that one of the first 30 items is what is meant", default=None)
     items_with_texts: int | None = described("of the collection, where a text is asked", default=None)
     items_with_words: dict[str, int] | None = described("for each word of a text", default=None)
     bundle: str = described("name of the encoder")

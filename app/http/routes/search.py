@@ -247,6 +247,7 @@ def serialize_answer(
         warnings=found.warnings,
         next=found.next,
         everything=None if presence is None else presence.everything,
+        chance=None if presence is None else presence.chance,
         items_with_texts=None if counts is None else counts.items,
         items_with_words=None if counts is None else dict(counts.having),
     )

@@ -62,7 +62,7 @@ def having(ask: AskMember, **words: int) -> AskMember:
     """The same collection: a hundred of its items have texts, and so many of these each word."""
 
     async def answer(body: Search) -> SearchAnswer:
-        return replace(await ask(body), items_with_texts=100, items_with_words=words)
+        return replace(await ask(body), items_with_texts=100, items_with_words=words, chance=0.5)
 
     return answer
 

@@ -1,11 +1,12 @@
 """Which of several collections has what is meant."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from app.search.shares import FIRST_HIT, MATCH, MOST_BY_WORDS, WORDS, log_chances, word_ratios
+from app.search.shares import FIRST_HITS, MATCH, MOST_BY_WORDS, WORDS, log_chances, word_ratios
 from multifold.wire.items import ObservationInfo
 from multifold.wire.search import SearchAnswer, SearchHit, SearchTimings
 
@@ -28,18 +29,27 @@ def answer(
         version=1,
         bundle="b",
         everything=everything,
+        chance=sure,
         matches_well=well,
         items_with_texts=items,
         items_with_words=None if words is None else {**words},
     )
 
 
-def test_it_is_where_the_first_hit_is_sure_and_where_it_stands_out() -> None:
+def test_it_is_where_the_first_hits_are_sure_and_where_one_stands_out() -> None:
     said = {"items": 10, "words": dict[str, int]()}
     chances = log_chances(
         {"half": answer(0.5, **said), "sure": answer(0.9, **said), "well": answer(0.5, well=True, **said)}  # type: ignore[arg-type]
     )
-    assert chances == pytest.approx({"half": 0.0, "sure": FIRST_HIT * np.log(9), "well": MATCH})
+    assert chances == pytest.approx({"half": 0.0, "sure": FIRST_HITS * np.log(9), "well": MATCH})
+
+
+def test_many_right_hits_are_no_sign_of_doubt() -> None:
+    """Of twenty red chairs each is hardly the one; a red sea in a collection of its own is no chair."""
+    words = {"chairs": {"red": 20, "chair": 60}, "seas": {"red": 1, "chair": 0}}
+    many = replace(answer(0.1, items=300, words=words["chairs"]), chance=1 - 0.9**20)
+    chances = log_chances({"chairs": many, "seas": answer(0.4, items=1, words=words["seas"])})
+    assert chances["chairs"] > chances["seas"] + 0.5
 
 
 def test_it_is_where_more_items_have_the_words_than_is_usual() -> None:

@@ -99,3 +99,13 @@ def test_items_with_texts_and_with_words_are_counted(tmp_path: Path) -> None:
             assert dict(presence.counts.having) == {"red": 8, "chair": 1, "zebra": 0}
         (hit, *_) = find(collection, direction(items[7]), None)
         assert hit.presence is None or hit.presence.counts is None
+
+
+def test_the_chance_of_the_first_items_is_that_of_any_of_them(collection: Collection) -> None:
+    items = coloured()
+    collection.upsert(items)
+    hits = find(collection, direction(items[7]), "a red thing", limit=40)
+    presence, sure = hits[0].presence, [hit.confidence or 0.0 for hit in hits[:30]]
+    assert presence is not None
+    assert presence.chance == pytest.approx(1 - np.prod(1 - np.array(sure)))
+    assert (presence.chance or 0.0) > sure[0]

@@ -18,7 +18,7 @@ HIT = {"id", "collection", "score", "confidence", "modality", "matched", "payloa
 HIT |= {"sides", "words", "looks_like", "evidence", "duplicates"}
 TOLD = {"calibrated_by", "matches_well", "warnings", "here", "error", "understood"}  # of all hits
 OF_COLLECTION = {"version", "versions", "everything", "items_with_texts", "items_with_words", "bundle"}
-ANSWER = {"hits", "took_ms", "next"} | OF_COLLECTION | TOLD
+ANSWER = {"hits", "took_ms", "next", "chance"} | OF_COLLECTION | TOLD
 ITEMS = [f"{colour}-{number}" for colour in BOXES for number in range(3)]
 BARE_OBJ = b"mtllib oak.mtl\nusemtl oak\nv 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n"
 

@@ -12,8 +12,9 @@ import numpy as np
 
 from multifold.wire.search import SearchAnswer
 
-# Nats for a nat of the odds of the first hits, for a match, and for a nat by which more items have the words.
-FIRST_HITS, MATCH, WORDS = 0.5, 1.0, 0.4
+# Nats for a nat of the odds of the first hits, for a match, for a nat by which more items have the words, and
+# for one of all evidence, which grows with a collection: one item stands out of nothing.
+FIRST_HITS, MATCH, WORDS, EVIDENCE = 0.5, 1.0, 0.4, 0.15
 LEAST_CHANCE = 1e-3  # of the first hits, and of all others
 MOST_BY_WORDS = 8.0  # nats, before they are weighed
 
@@ -28,7 +29,10 @@ def log_chances(answers: Mapping[str, SearchAnswer]) -> dict[str, float]:
         return {name: one.everything or 0.0 for name, one in shown.items()}
     words = word_ratios(shown)
     return {
-        name: FIRST_HITS * log_odds(one.chance or 0.0) + MATCH * bool(one.matches_well) + WORDS * words[name]
+        name: FIRST_HITS * log_odds(one.chance or 0.0)
+        + MATCH * bool(one.matches_well)
+        + WORDS * words[name]
+        + EVIDENCE * (one.everything or 0.0)
         for name, one in shown.items()
     }
 

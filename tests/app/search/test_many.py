@@ -16,7 +16,7 @@ from app.errors import ApiError
 from app.queries.parts import TextQueryPart
 from app.search.cursors import write_cursor
 from app.search.many import AskMember, search_several
-from app.search.shares import WORDS
+from app.search.shares import EVIDENCE, WORDS
 from multifold.client import Client
 from multifold.errors import MultifoldError
 from multifold.wire.items import ObservationInfo
@@ -126,7 +126,7 @@ def test_the_collection_whose_items_have_the_words_comes_first() -> None:
     }
     found = merged(members)
     assert [hit.id for hit in found.hits] == ["c1", "c2", "f1", "c3", "f2"]
-    share = 1 / (1 + ((2 / 81) ** WORDS))
+    share = 1 / (1 + (2 / 81) ** WORDS * np.exp(6 * EVIDENCE))
     assert found.hits[0].confidence == pytest.approx(0.5 * share)
     # the likeliest collection keeps its scores, and those of the other are as it would have given them
     scores = [hit.score for hit in found.hits]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from app.search.shares import FIRST_HITS, MATCH, MOST_BY_WORDS, WORDS, log_chances, word_ratios
+from app.search.shares import EVIDENCE, FIRST_HITS, MATCH, MOST_BY_WORDS, WORDS, log_chances, word_ratios
 from multifold.wire.items import ObservationInfo
 from multifold.wire.search import SearchAnswer, SearchHit, SearchTimings
 
@@ -41,7 +41,10 @@ def test_it_is_where_the_first_hits_are_sure_and_where_one_stands_out() -> None:
     chances = log_chances(
         {"half": answer(0.5, **said), "sure": answer(0.9, **said), "well": answer(0.5, well=True, **said)}  # type: ignore[arg-type]
     )
-    assert chances == pytest.approx({"half": 0.0, "sure": FIRST_HITS * np.log(9), "well": MATCH})
+    usual = EVIDENCE * 2.0
+    odds = FIRST_HITS * np.log(9)
+    assert chances == pytest.approx({"half": usual, "sure": usual + odds, "well": usual + MATCH})
+    assert log_chances({"half": answer(0.5, everything=4.0, **said)}) == {"half": 2 * usual}  # type: ignore[arg-type]
 
 
 def test_many_right_hits_are_no_sign_of_doubt() -> None:
@@ -60,7 +63,9 @@ def test_it_is_where_more_items_have_the_words_than_is_usual() -> None:
     # all 400 have 40 and 20: 10 and 5 of a hundred are usual, 30 and 15 of three hundred
     ratios = {"chairs": np.log(41 / 11) + np.log(21 / 6), "faces": np.log(1 / 31) + np.log(1 / 16)}
     assert word_ratios(answers) == pytest.approx(ratios)
-    assert log_chances(answers) == pytest.approx({name: WORDS * one for name, one in ratios.items()})
+    assert log_chances(answers) == pytest.approx(
+        {name: WORDS * one + EVIDENCE * 2.0 for name, one in ratios.items()}
+    )
 
 
 def test_words_say_nothing_of_photos_without_texts_and_of_what_nobody_has() -> None:

@@ -2,8 +2,7 @@
 
 Evidence is what an item has beyond others of its own collection, so it does not tell collections apart:
 "wooden" says little among furniture, and much among faces. For a text it is told by the chance that one of
-its first hits is what is meant, whether the first stands out, and how many items have the words. Collections
-whose items have no texts say nothing by words.
+its first hits is what is meant, whether the first stands out, and how many items have the words.
 """
 
 from collections.abc import Mapping
@@ -12,9 +11,10 @@ import numpy as np
 
 from multifold.wire.search import SearchAnswer
 
-# Nats for a nat of the odds of the first hits, for a match, for a nat by which more items have the words, and
-# for one of all evidence, which grows with a collection: one item stands out of nothing.
-FIRST_HITS, MATCH, WORDS, EVIDENCE = 0.5, 1.0, 0.4, 0.15
+FIRST_HITS = 0.5  # nats for one of the odds that what is meant is among the first hits,
+MATCH = 1.0  # for an answer that matches well,
+WORDS = 0.4  # for one by which more items have the words,
+EVIDENCE = 0.15  # and for one of all evidence, which grows with a collection: one item stands out of nothing
 LEAST_CHANCE = 1e-3  # of the first hits, and of all others
 MOST_BY_WORDS = 8.0  # nats, before they are weighed
 
@@ -43,7 +43,7 @@ def log_odds(chance: float) -> float:
 
 
 def word_ratios(answers: Mapping[str, SearchAnswer]) -> dict[str, float]:
-    """Nats by which more items of each have the words than are usual; words that all count are compared."""
+    """Nats by which more items of each have the words than are usual; 0 of a collection without texts."""
     having = {name: one.items_with_words or {} for name, one in answers.items() if one.items_with_texts}
     words = sorted(set[str].intersection(*map(set, having.values()))) if having else []
     items = np.array([[answers[name].items_with_texts or 0] for name in having], float)

@@ -23,7 +23,8 @@ from multifold.types import Metric, Vectors
 SCAN = 16  # a candidate costs as much as scoring so many rows
 NO_CELL = -1
 READ = 8  # and so many where vectors have to be read from a file
-CODE, PASSED = 0.7, 0.05  # a code that counts takes the time of so many rows, another is passed over in that
+CODE = 0.7  # rows are scored in the time of a code that counts,
+PASSED = 0.05  # and these while one that does not is passed over
 SELECTION = 1_400  # rows are scored in the time that a search of selected codes takes at least
 BATCH, BATCH_COST = 8, 1 / 4  # where so many queries score all rows, each takes so much less time for a row
 WIDER = 4  # how much further a search that found too few reaches

@@ -87,6 +87,8 @@ def count_texts(asked: Asked) -> TextCounts | None:
     """How many items have texts that say anything, as the background tells, and the words of the query."""
     if asked.text is None or WORDS.name not in asked.names:
         return None
-    words, reader, sample = asked.texts.words, asked.texts.reader, asked.background
+    words = asked.texts.words
+    reader = asked.texts.reader
+    sample = asked.background
     known = 1.0 if reader is None else np.count_nonzero(reader.knows(sample)) / max(1, len(sample))
     return TextCounts(round(known * words.count()), words.having(asked.text))

@@ -349,5 +349,6 @@ def is_unlike(hits: Sequence[Hit]) -> bool:
 
 def unmeasured(hit: Hit) -> Hit:
     """A hit of a query that nothing is known of like it, but for how much it says."""
-    presence = hit.presence and replace(hit.presence, well=hit.presence.gain >= 0, unlike=False, error=None)
+    said = hit.presence
+    presence = said and replace(said, well=said.gain >= 0, unlike=False, error=None, chance=None)
     return replace(hit, confidence=None, presence=presence)

@@ -141,6 +141,8 @@ def test_the_score_of_a_mix_is_the_weighted_sum_of_scores(shop: House) -> None:
     alone = [{hit["id"]: hit["score"] for hit in hits(shop, **part)} for part in parts]
     weights = (1.5, -0.5, 1.0)
     mix = [part | {"weight": weight} for part, weight in zip(parts, weights, strict=True)]
+    assert 0 < shop.search(text="a red box").json()["chance"] <= 1
+    assert shop.search(mix=mix).json()["chance"] is None  # nothing like it was measured
     for hit in hits(shop, mix=mix):
         expected = sum(weight * scores[hit["id"]] for weight, scores in zip(weights, alone, strict=True))
         assert hit["score"] == pytest.approx(expected, abs=1e-4)
